@@ -46,8 +46,8 @@ $(B)/userspace/libsieve/filters/%.o $(B)/userspace/libsieve/build/%.o: CXXFLAGS 
 $(B)/userspace/libsieve/filters/%.o $(B)/userspace/libsieve/build/%.o \
 $(B)/userspace/libsieve/analysis/%.o: CXXFLAGS += -ffp-contract=off
 # Tests and front ends compile in half the time so, and leave all work to libsieve.
-$(B)/tests/unit/%.o $(B)/tests/bpf/%.o $(B)/tests/service/%.o $(B)/tests/fleet/%.o $(B)/userspace/xdp-sieve/%.o \
-$(B)/userspace/xdp-sieved/%.o: CXXFLAGS += -O1
+$(B)/tests/unit/%.o $(B)/tests/bpf/%.o $(B)/tests/service/%.o $(B)/tests/fleet/%.o $(B)/userspace/front-end/%.o \
+$(B)/userspace/xdp-sieve/%.o $(B)/userspace/xdp-sieved/%.o: CXXFLAGS += -O1
 # ThreadSanitizer must not see half of oneTBB: see task_pool.hpp.
 $(B)/userspace/libsieve/util/task_pool.o: CXXFLAGS += -fno-sanitize=thread -O2
 CPPFLAGS += -Iinclude -Iuserspace -Itests -I$(B)/bpf
@@ -71,7 +71,7 @@ SERVICE_SRC := $(sort $(shell find userspace/libsieve/service -name '*.cpp'))
 FLEET_SRC := $(sort $(shell find userspace/libsieve/fleet -name '*.cpp'))
 # Only the benchmarks need these libraries; the installed library does not.
 MEASURE_SRC := $(sort $(shell find userspace/libsieve/bench -name '*.cpp'))
-CLI_SRC  := $(sort $(shell find userspace/xdp-sieve -name '*.cpp'))
+CLI_SRC  := $(sort $(shell find userspace/xdp-sieve userspace/front-end -name '*.cpp'))
 DAEMON_SRC := $(sort $(shell find userspace/xdp-sieved -name '*.cpp'))
 LAB_SRC  := $(sort $(shell find userspace/sieve-lab -name '*.cpp'))
 UNIT_SRC := $(sort $(shell find tests/unit tests/model -name "*.cpp"))
@@ -81,13 +81,13 @@ FLEET_TEST_SRC := $(sort $(shell find tests/fleet -name "*.cpp"))
 BENCH_SRC := $(sort $(shell find tests/bench -name '*.cpp'))
 LIVE_BENCH_SRC := $(sort $(shell find tests/live-bench -name '*.cpp'))
 LIB_HEADERS := userspace/libsieve/api/libsieve.h userspace/libsieve/api/libsieve.hpp
-# What the daemon's front end shares with the command line: printing, and advice on errors.
-SHARED_SRC := $(addprefix userspace/xdp-sieve/,output.cpp remedy.cpp completion.cpp hook_argument.cpp \
-	set_argument.cpp edit_argument.cpp arguments.cpp)
+# What the programs share: arguments, exit codes, printing, advice on errors.
+SHARED_SRC := $(sort $(shell find userspace/front-end -name '*.cpp'))
 # `make GROUPED=1` compiles sources in groups, so that the compiler reads their headers once: see docs/testing.md.
 # These sources stay alone, since programs take them without the rest of their folder, or need other options.
 SINGLE   := %/main.cpp %_kind.cpp $(SHARED_SRC) tests/service/servers.cpp $(addprefix userspace/libsieve/,\
-	control/build_options.cpp filters/kinds/xorsat/xorsat_solver.cpp service/configuration_toml.cpp util/task_pool.cpp)
+	control/spec/build_options.cpp filters/kinds/xorsat/xorsat_solver.cpp service/config/configuration_toml.cpp \
+	util/task_pool.cpp)
 # $(call objects,SOURCES,FOLDER): their objects in the folder.
 objects   = $(patsubst %.cpp,$2/%.o,$(if $(GROUPED),$(filter $(SINGLE),$1) \
 	$(shell scripts/group_sources.py $2 $(filter-out $(SINGLE),$1)),$1))

@@ -17,7 +17,7 @@
 #include "bpf/bounded.hpp"
 #include "libsieve/analysis/binomial.hpp"
 #include "libsieve/build/set_builder.hpp"
-#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/kernel/filter_map.hpp"
 #include "libsieve/kernel/scratch.hpp"

@@ -6,7 +6,7 @@
 
 #include "bpf/bounded.hpp"
 #include "libsieve/build/set_builder.hpp"
-#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 
 namespace sieve::test {

@@ -22,7 +22,7 @@
 #include "libsieve/build/measure.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/feeds/feed.hpp"
-#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/kernel/exact_set.hpp"
 #include "libsieve/kernel/preflight.hpp"

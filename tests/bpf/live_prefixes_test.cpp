@@ -14,7 +14,7 @@
 #include "libsieve/build/exact_keys.hpp"
 #include "libsieve/build/key_changes.hpp"
 #include "libsieve/build/set_builder.hpp"
-#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/kernel/exact_set.hpp"
 #include "libsieve/kernel/mapped_filter.hpp"
 #include "libsieve/kernel/scratch.hpp"

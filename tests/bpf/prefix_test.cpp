@@ -14,7 +14,7 @@
 #include "libsieve/build/measure.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/feeds/feed.hpp"
-#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/kernel/filter_map.hpp"
 #include "libsieve/kernel/preflight.hpp"
 #include "libsieve/kernel/scratch.hpp"

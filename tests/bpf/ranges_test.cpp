@@ -12,7 +12,7 @@
 
 #include "bpf/bounded.hpp"
 #include "libsieve/build/set_builder.hpp"
-#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/kernel/filter_map.hpp"
 #include "libsieve/kernel/preflight.hpp"
 #include "libsieve/kernel/scratch.hpp"

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fleet/servers.hpp"
-#include "libsieve/control/build_options.hpp"
+#include "libsieve/control/spec/build_options.hpp"
 #include "libsieve/fleet/etcd_paths.hpp"
 #include "libsieve/fleet/fleet_status.hpp"
 #include "libsieve/fleet/sha256.hpp"

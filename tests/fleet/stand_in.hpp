@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "libsieve/fleet/local_node.hpp"
-#include "libsieve/service/daemon/log.hpp"
+#include "libsieve/service/monitor/log.hpp"
 #include "libsieve/util/digest.hpp"
 
 namespace sieve::fleet::test {

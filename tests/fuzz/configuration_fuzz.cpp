@@ -7,8 +7,8 @@
 #include <string>
 
 #include "fuzz/support.hpp"
-#include "libsieve/service/configuration_reader.hpp"
-#include "libsieve/service/configuration_text.hpp"
+#include "libsieve/service/config/configuration_reader.hpp"
+#include "libsieve/service/config/configuration_text.hpp"
 
 namespace {
 

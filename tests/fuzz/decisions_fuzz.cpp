@@ -19,9 +19,9 @@
 #include <nlohmann/json.hpp>
 
 #include "fuzz/support.hpp"
-#include "libsieve/service/live/claim_file.hpp"
-#include "libsieve/service/live/decisions.hpp"
-#include "libsieve/service/live/plain_addresses.hpp"
+#include "libsieve/service/lists/claim_file.hpp"
+#include "libsieve/service/lists/decisions.hpp"
+#include "libsieve/service/lists/plain_addresses.hpp"
 #include "libsieve/util/unique_fd.hpp"
 #include "libsieve/util/write_all.hpp"
 

@@ -15,7 +15,7 @@
 
 #include "fuzz/support.hpp"
 #include "libsieve/feeds/feed.hpp"
-#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 #include "model/entry_model.hpp"
 
 namespace {

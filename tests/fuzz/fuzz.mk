@@ -15,13 +15,11 @@ FUZZ_FLAGS  := -O1 -g1 -fno-omit-frame-pointer -Wall -Wextra -Werror \
 FUZZ_ROOMS   := util keys feeds packets image
 FUZZ_LIB_SRC := $(shell find $(FUZZ_ROOMS:%=userspace/libsieve/%) -name '*.cpp') \
                 $(wildcard userspace/libsieve/filters/kinds/*.cpp userspace/libsieve/filters/kinds/*/*_kind.cpp)
-FUZZ_CLI_OBJ := $(addprefix $(FUZZ)/userspace/,xdp-sieve/set_argument.o libsieve/control/build_options.o)
-FUZZ_TOML_SRC := $(addprefix userspace/libsieve/service/,configuration.cpp configuration_depth.cpp \
-                 configuration_fleet.cpp configuration_interfaces.cpp configuration_reader.cpp configuration_section.cpp \
-                 configuration_sets.cpp configuration_sources.cpp configuration_text.cpp configuration_toml.cpp \
-                 duration.cpp guards.cpp libcurl_on_demand.cpp listen_address.cpp source_spec.cpp url.cpp)
-FUZZ_TOML_OBJ := $(FUZZ)/userspace/libsieve/control/build_options.o $(call objects,$(FUZZ_TOML_SRC),$(FUZZ))
-FUZZ_LIVE_OBJ := $(addprefix $(FUZZ)/userspace/libsieve/service/live/,claim.o claim_file.o claim_record.o \
+FUZZ_CLI_OBJ := $(addprefix $(FUZZ)/userspace/,front-end/set_argument.o libsieve/control/spec/build_options.o)
+FUZZ_TOML_SRC := $(wildcard userspace/libsieve/service/config/*.cpp) \
+                 $(addprefix userspace/libsieve/service/,safety/guards.cpp download/libcurl_on_demand.cpp download/url.cpp)
+FUZZ_TOML_OBJ := $(FUZZ)/userspace/libsieve/control/spec/build_options.o $(call objects,$(FUZZ_TOML_SRC),$(FUZZ))
+FUZZ_LIVE_OBJ := $(addprefix $(FUZZ)/userspace/libsieve/service/lists/,claim.o claim_file.o claim_record.o \
                  decisions.o plain_addresses.o)
 FUZZ_LIB_OBJ := $(call objects,$(FUZZ_LIB_SRC),$(FUZZ))
 # The packet path's parser, once for each hook, and the noting program.
@@ -52,7 +50,7 @@ $(FUZZ)/%.o: $(FUZZ)/%.cpp
 
 # toml++ 3.3 assumes that no character lies between the blocks of its table of blanks, but U+03DA does. The comparison
 # that follows is right all the same.
-$(FUZZ)/userspace/libsieve/service/configuration_toml.o: FUZZ_FLAGS += -fno-sanitize=unreachable
+$(FUZZ)/userspace/libsieve/service/config/configuration_toml.o: FUZZ_FLAGS += -fno-sanitize=unreachable
 
 # The packet path reads headers at any alignment, as BPF may.
 $(FUZZ_PARSERS): $(FUZZ)/tests/fuzz/packet_parser_%.o: tests/fuzz/packet_parser.c

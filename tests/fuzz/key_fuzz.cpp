@@ -12,9 +12,9 @@
 #include <string>
 
 #include "fuzz/support.hpp"
-#include "libsieve/feeds/address_text.hpp"
-#include "libsieve/feeds/entry.hpp"
-#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/feeds/text/address_text.hpp"
+#include "libsieve/feeds/text/entry.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 #include "model/entry_model.hpp"
 
 namespace {

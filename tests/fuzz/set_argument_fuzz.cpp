@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // Fuzzes sets as the command line names them: NAME=SOURCE[,OPTION]...
 //
-// The model here reads the text as xdp-sieve/set_argument.hpp describes it. What must hold: if the model
+// The model here reads the text as front-end/set_argument.hpp describes it. What must hold: if the model
 // knows all options of a text, the text is accepted if and only if the model accepts it. An accepted text
 // gives the name, sources, action, verification and fields that it states. A refusal names the argument.
 #include <algorithm>
@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "front-end/set_argument.hpp"
 #include "fuzz/support.hpp"
-#include "libsieve/control/build_options.hpp"
-#include "xdp-sieve/set_argument.hpp"
+#include "libsieve/control/spec/build_options.hpp"
 
 namespace {
 

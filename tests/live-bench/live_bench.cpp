@@ -34,12 +34,12 @@
 
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/kernel/hooks/attach.hpp"
-#include "libsieve/service/child_main.hpp"
-#include "libsieve/service/cycle.hpp"
 #include "libsieve/service/live/companion.hpp"
-#include "libsieve/service/live/fetch_decisions.hpp"
 #include "libsieve/service/live/live_image.hpp"
 #include "libsieve/service/live/live_keeper.hpp"
+#include "libsieve/service/reconcile/cycle.hpp"
+#include "libsieve/service/sandbox/child_main.hpp"
+#include "libsieve/service/sources/fetch_decisions.hpp"
 #include "service/servers.hpp"
 
 namespace {

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "libsieve/feeds/protocols.hpp"
+#include "libsieve/feeds/text/protocols.hpp"
 
 namespace sieve::model {
 

@@ -21,8 +21,8 @@
 
 #include "libsieve/build/check_built.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/service/child_main.hpp"
-#include "libsieve/service/sandbox.hpp"
+#include "libsieve/service/sandbox/child_main.hpp"
+#include "libsieve/service/sources/sandbox.hpp"
 #include "unit/service/in_process.hpp"
 
 namespace {

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libsieve/service/gather.hpp"
+#include "libsieve/service/sources/gather.hpp"
 #include "service/support.hpp"
 
 namespace sieve::service {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // What a confined process can still ask of the kernel. Such a process asks.
-#include "libsieve/service/confine.hpp"
+#include "libsieve/service/sandbox/confine.hpp"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

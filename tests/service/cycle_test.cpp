@@ -2,7 +2,7 @@
 // Whole cycles as `apply` runs them: a configuration from a file, real servers, real children, the real
 // kernel. Whatever goes wrong with a list, the last good one stays in force, and there is one error that says
 // why.
-#include "libsieve/service/cycle.hpp"
+#include "libsieve/service/reconcile/cycle.hpp"
 
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -14,9 +14,9 @@
 
 #include "bpf/own_network.hpp"
 #include "libsieve/control/real_kernel.hpp"
-#include "libsieve/service/child.hpp"
-#include "libsieve/service/child_messages.hpp"
-#include "libsieve/service/configuration_reader.hpp"
+#include "libsieve/service/config/configuration_reader.hpp"
+#include "libsieve/service/sandbox/child.hpp"
+#include "libsieve/service/sandbox/child_messages.hpp"
 #include "service/servers.hpp"
 #include "service/support.hpp"
 

@@ -2,7 +2,7 @@
 // Downloads, each in a separate child.
 #include <gtest/gtest.h>
 
-#include "libsieve/service/gather.hpp"
+#include "libsieve/service/sources/gather.hpp"
 #include "service/servers.hpp"
 #include "service/support.hpp"
 

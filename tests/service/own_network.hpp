@@ -15,7 +15,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libsieve/service/child_main.hpp"
+#include "libsieve/service/sandbox/child_main.hpp"
 #include "libsieve/util/unique_fd.hpp"
 
 namespace sieve::test {

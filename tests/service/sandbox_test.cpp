@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // Whole refreshes: the result of a good list, and the harm that a hostile list can do.
-#include "libsieve/service/sandbox.hpp"
+#include "libsieve/service/sources/sandbox.hpp"
 
 #include <fcntl.h>
 #include <sys/eventfd.h>
@@ -9,8 +9,8 @@
 
 #include <csignal>
 
-#include "libsieve/control/source.hpp"
-#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/control/spec/source.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 #include "service/servers.hpp"
 #include "service/support.hpp"
 

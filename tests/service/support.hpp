@@ -18,7 +18,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libsieve/service/gather.hpp"
+#include "libsieve/service/sources/gather.hpp"
 #include "libsieve/util/unique_fd.hpp"
 
 namespace sieve::service::test {

@@ -2,7 +2,7 @@
 // Some unit tests run cycles of the service, whose children are this program anew.
 #include <gtest/gtest.h>
 
-#include "libsieve/service/child_main.hpp"
+#include "libsieve/service/sandbox/child_main.hpp"
 
 int main(int argc, char** argv) {
     if (const auto done = sieve::service::run_as_child(argc, argv)) return *done;

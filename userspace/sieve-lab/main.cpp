@@ -14,11 +14,11 @@
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
+#include "front-end/exit_code.hpp"
 #include "libsieve/util/result.hpp"
 #include "libsieve/util/version.hpp"
 #include "sieve-lab/experiment.hpp"
 #include "sieve-lab/report.hpp"
-#include "xdp-sieve/exit_code.hpp"
 
 namespace sieve::lab {
 namespace {

@@ -7,9 +7,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "libsieve/service/cycle.hpp"
-#include "libsieve/service/list_change.hpp"
-#include "libsieve/service/reconcile.hpp"
+#include "libsieve/service/lists/list_change.hpp"
+#include "libsieve/service/reconcile/cycle.hpp"
+#include "libsieve/service/reconcile/reconcile.hpp"
 
 namespace sieve::cli {
 

@@ -3,8 +3,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "xdp-sieve/output.hpp"
-#include "xdp-sieve/remedy.hpp"
+#include "front-end/output.hpp"
+#include "front-end/remedy.hpp"
 
 namespace sieve::cli {
 

@@ -5,8 +5,8 @@
 #include <functional>
 #include <string>
 
+#include "front-end/arguments.hpp"
 #include "libsieve/util/result.hpp"
-#include "xdp-sieve/arguments.hpp"
 #include "xdp-sieve/context.hpp"
 
 namespace sieve::cli {

@@ -9,21 +9,21 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/control/hold_lock.hpp"
+#include "front-end/output.hpp"
+#include "front-end/remedy.hpp"
+#include "libsieve/control/access/hold_lock.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
-#include "libsieve/service/configuration_reader.hpp"
-#include "libsieve/service/cycle.hpp"
-#include "libsieve/service/list_change.hpp"
+#include "libsieve/service/config/configuration_reader.hpp"
+#include "libsieve/service/lists/list_change.hpp"
 #include "libsieve/service/live/companion.hpp"
 #include "libsieve/service/live/live_keeper.hpp"
-#include "libsieve/service/lockout.hpp"
+#include "libsieve/service/reconcile/cycle.hpp"
+#include "libsieve/service/reconcile/lockout.hpp"
 #include "xdp-sieve/apply_report.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/json_text.hpp"
-#include "xdp-sieve/output.hpp"
-#include "xdp-sieve/remedy.hpp"
 #include "xdp-sieve/safety_arguments.hpp"
 
 namespace sieve::cli {

@@ -18,6 +18,7 @@
 #include <nlohmann/json.hpp>
 #include <sieve/policy.h>
 
+#include "front-end/output.hpp"
 #include "libsieve/bench/answer_bench.hpp"
 #include "libsieve/bench/bench_keys.hpp"
 #include "libsieve/bench/firewall_bench.hpp"
@@ -33,7 +34,6 @@
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/json_text.hpp"
-#include "xdp-sieve/output.hpp"
 
 namespace sieve::cli {
 

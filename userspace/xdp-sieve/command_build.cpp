@@ -8,9 +8,10 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "libsieve/control/build_options.hpp"
-#include "libsieve/control/source.hpp"
-#include "libsieve/feeds/key_text.hpp"
+#include "front-end/output.hpp"
+#include "libsieve/control/spec/build_options.hpp"
+#include "libsieve/control/spec/source.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/kinds/blocked/blocked_plan.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
@@ -18,7 +19,6 @@
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/json_text.hpp"
-#include "xdp-sieve/output.hpp"
 
 namespace sieve::cli {
 

@@ -7,19 +7,19 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "libsieve/control/change_keys.hpp"
-#include "libsieve/control/list_keys.hpp"
+#include "front-end/hook_argument.hpp"
+#include "front-end/output.hpp"
+#include "libsieve/control/keys/change_keys.hpp"
+#include "libsieve/control/keys/list_keys.hpp"
 #include "libsieve/control/real_kernel.hpp"
-#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
-#include "libsieve/service/duration.hpp"
+#include "libsieve/service/config/duration.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
-#include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/key_arguments.hpp"
 #include "xdp-sieve/managed_hook.hpp"
-#include "xdp-sieve/output.hpp"
 #include "xdp-sieve/safety_arguments.hpp"
 
 namespace sieve::cli {

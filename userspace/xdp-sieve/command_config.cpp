@@ -3,10 +3,10 @@
 #include <memory>
 #include <string>
 
-#include "libsieve/service/configuration_reader.hpp"
-#include "libsieve/service/configuration_text.hpp"
+#include "front-end/output.hpp"
+#include "libsieve/service/config/configuration_reader.hpp"
+#include "libsieve/service/config/configuration_text.hpp"
 #include "xdp-sieve/command.hpp"
-#include "xdp-sieve/output.hpp"
 
 namespace sieve::cli {
 

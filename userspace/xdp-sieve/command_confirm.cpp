@@ -4,13 +4,13 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/control/end_probation.hpp"
+#include "front-end/hook_argument.hpp"
+#include "front-end/output.hpp"
 #include "libsieve/control/real_kernel.hpp"
+#include "libsieve/control/table/end_probation.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "xdp-sieve/command.hpp"
-#include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/json_text.hpp"
-#include "xdp-sieve/output.hpp"
 #include "xdp-sieve/set_report.hpp"
 
 namespace sieve::cli {

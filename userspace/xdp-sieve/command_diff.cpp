@@ -8,15 +8,15 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "libsieve/control/compare_lists.hpp"
+#include "front-end/output.hpp"
+#include "libsieve/control/spec/compare_lists.hpp"
 #include "libsieve/feeds/feed.hpp"
-#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/image/image.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/json_text.hpp"
-#include "xdp-sieve/output.hpp"
 
 namespace sieve::cli {
 

@@ -5,20 +5,20 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "libsieve/control/edit_table.hpp"
+#include "front-end/edit_argument.hpp"
+#include "front-end/hook_argument.hpp"
+#include "front-end/output.hpp"
+#include "front-end/remedy.hpp"
+#include "front-end/set_argument.hpp"
 #include "libsieve/control/real_kernel.hpp"
-#include "libsieve/control/replies.hpp"
+#include "libsieve/control/table/edit_table.hpp"
+#include "libsieve/control/table/replies.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "xdp-sieve/command.hpp"
-#include "xdp-sieve/edit_argument.hpp"
-#include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/managed_hook.hpp"
-#include "xdp-sieve/output.hpp"
-#include "xdp-sieve/remedy.hpp"
 #include "xdp-sieve/replies_report.hpp"
 #include "xdp-sieve/safety_arguments.hpp"
-#include "xdp-sieve/set_argument.hpp"
 #include "xdp-sieve/set_report.hpp"
 
 namespace sieve::cli {

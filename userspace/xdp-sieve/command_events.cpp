@@ -10,17 +10,17 @@
 
 #include <sieve/event.h>
 
-#include "libsieve/control/listen.hpp"
+#include "front-end/hook_argument.hpp"
+#include "front-end/output.hpp"
+#include "libsieve/control/query/listen.hpp"
 #include "libsieve/control/real_kernel.hpp"
-#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "libsieve/packets/capture_writer.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
-#include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/interrupt.hpp"
 #include "xdp-sieve/json_text.hpp"
-#include "xdp-sieve/output.hpp"
 #include "xdp-sieve/packet_key.hpp"
 
 namespace sieve::cli {

@@ -7,16 +7,16 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "libsieve/control/explain.hpp"
+#include "front-end/hook_argument.hpp"
+#include "front-end/output.hpp"
+#include "libsieve/control/query/explain.hpp"
 #include "libsieve/control/real_kernel.hpp"
-#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/explain_report.hpp"
 #include "xdp-sieve/format.hpp"
-#include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/json_text.hpp"
-#include "xdp-sieve/output.hpp"
 
 namespace sieve::cli {
 

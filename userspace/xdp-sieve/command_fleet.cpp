@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "front-end/output.hpp"
 #include "libsieve/fleet/fleet_status.hpp"
 #include "libsieve/fleet/publish.hpp"
 #include "libsieve/fleet/sha256.hpp"
@@ -16,7 +17,6 @@
 #include "xdp-sieve/fleet_arguments.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/json_text.hpp"
-#include "xdp-sieve/output.hpp"
 #include "xdp-sieve/watch.hpp"
 
 namespace sieve::cli {

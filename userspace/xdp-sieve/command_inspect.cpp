@@ -9,7 +9,8 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "libsieve/feeds/key_text.hpp"
+#include "front-end/output.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/kinds/blocked/blocked_plan.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
@@ -17,7 +18,6 @@
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/json_text.hpp"
-#include "xdp-sieve/output.hpp"
 
 namespace sieve::cli {
 

@@ -5,18 +5,18 @@
 
 #include <fmt/core.h>
 
+#include "front-end/hook_argument.hpp"
+#include "front-end/output.hpp"
+#include "front-end/remedy.hpp"
+#include "front-end/set_argument.hpp"
 #include "libsieve/control/real_kernel.hpp"
-#include "libsieve/control/rejoin.hpp"
+#include "libsieve/control/table/rejoin.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "xdp-sieve/command.hpp"
-#include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/joint_report.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/managed_hook.hpp"
-#include "xdp-sieve/output.hpp"
-#include "xdp-sieve/remedy.hpp"
 #include "xdp-sieve/safety_arguments.hpp"
-#include "xdp-sieve/set_argument.hpp"
 
 namespace sieve::cli {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// xdp-sieve pause, xdp-sieve resume: the lasting off switch (libsieve/service/pauses.hpp).
+// xdp-sieve pause, xdp-sieve resume: the lasting off switch (libsieve/service/state/pauses.hpp).
 #include <net/if.h>
 
 #include <algorithm>
@@ -10,21 +10,21 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "libsieve/control/hold_lock.hpp"
-#include "libsieve/control/in_force.hpp"
+#include "front-end/hook_argument.hpp"
+#include "front-end/output.hpp"
+#include "libsieve/control/access/hold_lock.hpp"
+#include "libsieve/control/access/in_force.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
-#include "libsieve/service/configuration.hpp"
-#include "libsieve/service/pauses.hpp"
-#include "libsieve/service/state_directory.hpp"
-#include "libsieve/service/watching/manager.hpp"
+#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/monitor/manager.hpp"
+#include "libsieve/service/state/pauses.hpp"
+#include "libsieve/service/state/state_directory.hpp"
 #include "libsieve/util/printable.hpp"
 #include "libsieve/util/unfinished.hpp"
 #include "xdp-sieve/command.hpp"
-#include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/managed_hook.hpp"
-#include "xdp-sieve/output.hpp"
 
 namespace sieve::cli {
 

@@ -5,13 +5,13 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "libsieve/feeds/key_text.hpp"
-#include "libsieve/filters/plan.hpp"
+#include "front-end/output.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
+#include "libsieve/filters/kinds/plan.hpp"
 #include "libsieve/util/number.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/json_text.hpp"
-#include "xdp-sieve/output.hpp"
 
 namespace sieve::cli {
 

@@ -8,13 +8,13 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "front-end/output.hpp"
+#include "front-end/set_argument.hpp"
 #include "libsieve/fleet/publish.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/fleet_arguments.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/json_text.hpp"
-#include "xdp-sieve/output.hpp"
-#include "xdp-sieve/set_argument.hpp"
 
 namespace sieve::cli {
 

@@ -9,17 +9,17 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "front-end/hook_argument.hpp"
+#include "front-end/output.hpp"
 #include "libsieve/feeds/feed.hpp"
 #include "libsieve/feeds/find_keys.hpp"
-#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/image/image.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/explain_report.hpp"
-#include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/key_arguments.hpp"
-#include "xdp-sieve/output.hpp"
 
 namespace sieve::cli {
 

@@ -4,15 +4,15 @@
 
 #include <nlohmann/json.hpp>
 
+#include "front-end/hook_argument.hpp"
+#include "front-end/output.hpp"
 #include "libsieve/control/real_kernel.hpp"
-#include "libsieve/control/remove.hpp"
+#include "libsieve/control/table/remove.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
-#include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/managed_hook.hpp"
-#include "xdp-sieve/output.hpp"
 #include "xdp-sieve/safety_arguments.hpp"
 
 namespace sieve::cli {

@@ -7,19 +7,19 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "front-end/hook_argument.hpp"
+#include "front-end/output.hpp"
+#include "front-end/set_argument.hpp"
+#include "libsieve/control/query/replay.hpp"
 #include "libsieve/control/real_kernel.hpp"
-#include "libsieve/control/replay.hpp"
-#include "libsieve/control/source.hpp"
+#include "libsieve/control/spec/source.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "libsieve/kernel/stats.hpp"
 #include "libsieve/packets/capture.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
-#include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/json_text.hpp"
-#include "xdp-sieve/output.hpp"
 #include "xdp-sieve/packet_key.hpp"
-#include "xdp-sieve/set_argument.hpp"
 #include "xdp-sieve/set_report.hpp"
 #include "xdp-sieve/unreadable.hpp"
 

@@ -2,17 +2,17 @@
 // xdp-sieve swap: replaces the filter of one set while packets flow.
 #include <memory>
 
+#include "front-end/hook_argument.hpp"
+#include "front-end/output.hpp"
+#include "front-end/remedy.hpp"
+#include "front-end/set_argument.hpp"
 #include "libsieve/control/real_kernel.hpp"
-#include "libsieve/control/swap.hpp"
+#include "libsieve/control/table/swap.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "xdp-sieve/command.hpp"
-#include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/managed_hook.hpp"
-#include "xdp-sieve/output.hpp"
-#include "xdp-sieve/remedy.hpp"
 #include "xdp-sieve/safety_arguments.hpp"
-#include "xdp-sieve/set_argument.hpp"
 #include "xdp-sieve/set_report.hpp"
 
 namespace sieve::cli {

@@ -6,16 +6,16 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "front-end/hook_argument.hpp"
+#include "front-end/output.hpp"
+#include "libsieve/control/query/top_keys.hpp"
 #include "libsieve/control/real_kernel.hpp"
-#include "libsieve/control/top_keys.hpp"
-#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "libsieve/kernel/sketch.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
-#include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/json_text.hpp"
-#include "xdp-sieve/output.hpp"
 #include "xdp-sieve/packet_key.hpp"
 #include "xdp-sieve/watch.hpp"
 

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "xdp-sieve/output.hpp"
+#include "front-end/output.hpp"
 
 namespace sieve::cli {
 

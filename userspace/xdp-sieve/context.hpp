@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "libsieve/control/observer.hpp"
+#include "front-end/exit_code.hpp"
+#include "libsieve/control/spec/observer.hpp"
 #include "libsieve/util/progress.hpp"
-#include "xdp-sieve/exit_code.hpp"
 
 namespace sieve::cli {
 

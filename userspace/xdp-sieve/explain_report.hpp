@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "libsieve/control/explain.hpp"
+#include "libsieve/control/query/explain.hpp"
 #include "xdp-sieve/context.hpp"
 #include "xdp-sieve/search_list.hpp"
 

@@ -5,7 +5,7 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/service/configuration_reader.hpp"
+#include "libsieve/service/config/configuration_reader.hpp"
 
 namespace sieve::cli {
 

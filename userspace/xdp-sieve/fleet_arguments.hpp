@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <string>
 
+#include "front-end/arguments.hpp"
 #include "libsieve/fleet/fleet_access.hpp"
 #include "libsieve/fleet/manifest.hpp"
 #include "libsieve/util/result.hpp"
-#include "xdp-sieve/arguments.hpp"
 
 namespace sieve::cli {
 

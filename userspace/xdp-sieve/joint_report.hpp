@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "libsieve/control/join.hpp"
+#include "libsieve/control/joint/join.hpp"
 
 namespace sieve::cli {
 

@@ -6,7 +6,7 @@
 #include <sieve/prefix.h>
 
 #include "libsieve/feeds/feed.hpp"
-#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 #include "xdp-sieve/format.hpp"
 
 namespace sieve::cli {

@@ -14,12 +14,12 @@
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
-#include "libsieve/service/child_main.hpp"
+#include "front-end/completion.hpp"
+#include "front-end/output.hpp"
+#include "libsieve/service/sandbox/child_main.hpp"
 #include "libsieve/util/shortage.hpp"
 #include "xdp-sieve/command_line.hpp"
-#include "xdp-sieve/completion.hpp"
 #include "xdp-sieve/meant_command.hpp"
-#include "xdp-sieve/output.hpp"
 #include "xdp-sieve/unknown_command.hpp"
 
 namespace sieve::cli {

@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "libsieve/service/configuration_reader.hpp"
-#include "libsieve/service/state_directory.hpp"
-#include "libsieve/service/watching/manager.hpp"
+#include "libsieve/service/config/configuration_reader.hpp"
+#include "libsieve/service/monitor/manager.hpp"
+#include "libsieve/service/state/state_directory.hpp"
 #include "libsieve/util/printable.hpp"
 #include "libsieve/util/small_file.hpp"
 

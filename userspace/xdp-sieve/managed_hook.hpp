@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "libsieve/control/in_force.hpp"
-#include "libsieve/service/pauses.hpp"
+#include "libsieve/control/access/in_force.hpp"
+#include "libsieve/service/state/pauses.hpp"
 #include "libsieve/util/result.hpp"
 #include "xdp-sieve/context.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <linux/bpf.h>
 
-#include "libsieve/feeds/address_text.hpp"
+#include "libsieve/feeds/text/address_text.hpp"
 
 namespace sieve::cli {
 

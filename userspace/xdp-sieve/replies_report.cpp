@@ -3,10 +3,10 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/control/replies.hpp"
+#include "front-end/set_argument.hpp"
+#include "libsieve/control/table/replies.hpp"
 #include "libsieve/util/number.hpp"
 #include "xdp-sieve/format.hpp"
-#include "xdp-sieve/set_argument.hpp"
 
 namespace sieve::cli {
 

@@ -7,8 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "libsieve/control/kernel.hpp"
-#include "xdp-sieve/arguments.hpp"
+#include "front-end/arguments.hpp"
+#include "libsieve/control/access/kernel.hpp"
 
 namespace sieve::cli {
 

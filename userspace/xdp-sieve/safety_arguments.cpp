@@ -11,8 +11,8 @@
 
 #include <fmt/core.h>
 
+#include "front-end/output.hpp"
 #include "libsieve/util/number.hpp"
-#include "xdp-sieve/output.hpp"
 
 namespace sieve::cli {
 

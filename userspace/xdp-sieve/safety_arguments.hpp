@@ -7,10 +7,10 @@
 #include <optional>
 #include <string>
 
-#include "libsieve/control/host_addresses.hpp"
-#include "libsieve/control/safety.hpp"
+#include "front-end/arguments.hpp"
+#include "libsieve/control/safety/host_addresses.hpp"
+#include "libsieve/control/spec/safety.hpp"
 #include "libsieve/util/result.hpp"
-#include "xdp-sieve/arguments.hpp"
 #include "xdp-sieve/context.hpp"
 
 namespace sieve::cli {

@@ -9,8 +9,8 @@
 #include "libsieve/feeds/find_keys.hpp"
 #include "libsieve/image/header.hpp"
 #include "libsieve/keys/members.hpp"
-#include "libsieve/service/refresh.hpp"
-#include "libsieve/service/watching/manager.hpp"
+#include "libsieve/service/monitor/manager.hpp"
+#include "libsieve/service/reconcile/refresh.hpp"
 
 namespace sieve::cli {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "libsieve/control/explain.hpp"
+#include "libsieve/control/query/explain.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::cli {

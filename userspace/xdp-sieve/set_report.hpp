@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "libsieve/control/ready_set.hpp"
-#include "libsieve/control/set_action.hpp"
+#include "libsieve/control/access/ready_set.hpp"
+#include "libsieve/control/spec/set_action.hpp"
 #include "xdp-sieve/context.hpp"
 
 namespace sieve::cli {

@@ -6,7 +6,7 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
-#include "libsieve/control/set_action.hpp"
+#include "libsieve/control/spec/set_action.hpp"
 #include "xdp-sieve/format.hpp"
 
 namespace sieve::cli {

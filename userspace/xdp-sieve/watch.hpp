@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "front-end/arguments.hpp"
 #include "libsieve/util/result.hpp"
-#include "xdp-sieve/arguments.hpp"
 
 namespace sieve::cli {
 

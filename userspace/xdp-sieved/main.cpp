@@ -14,21 +14,21 @@
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
+#include "front-end/completion.hpp"
+#include "front-end/exit_code.hpp"
+#include "front-end/output.hpp"
+#include "front-end/remedy.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/fleet/fleet_node.hpp"
 #include "libsieve/fleet/fleet_tasks.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
-#include "libsieve/service/child_main.hpp"
-#include "libsieve/service/configuration_reader.hpp"
+#include "libsieve/service/config/configuration_reader.hpp"
 #include "libsieve/service/daemon/daemon.hpp"
 #include "libsieve/service/daemon/public_face.hpp"
 #include "libsieve/service/live/companion.hpp"
-#include "libsieve/service/watching/timed_kernel.hpp"
+#include "libsieve/service/monitor/timed_kernel.hpp"
+#include "libsieve/service/sandbox/child_main.hpp"
 #include "libsieve/util/version.hpp"
-#include "xdp-sieve/completion.hpp"
-#include "xdp-sieve/exit_code.hpp"
-#include "xdp-sieve/output.hpp"
-#include "xdp-sieve/remedy.hpp"
 
 namespace sieve::cli {
 

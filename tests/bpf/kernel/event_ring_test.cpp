@@ -11,7 +11,7 @@
 
 #include "bpf/images.hpp"
 #include "bpf/packet.hpp"
-#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/kernel/exact_set.hpp"
 #include "libsieve/kernel/scratch.hpp"
 

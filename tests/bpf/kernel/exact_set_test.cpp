@@ -24,7 +24,7 @@
 #include "bpf/scarce.hpp"
 #include "libsieve/build/exact_keys.hpp"
 #include "libsieve/build/set_builder.hpp"
-#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/kernel/preflight.hpp"
 #include "libsieve/kernel/scratch.hpp"
 #include "libsieve/kernel/set_table.hpp"

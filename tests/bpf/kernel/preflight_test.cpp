@@ -10,7 +10,7 @@
 #include "bpf/images.hpp"
 #include "libsieve/build/exact_keys.hpp"
 #include "libsieve/build/set_builder.hpp"
-#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/kernel/exact_set.hpp"
 

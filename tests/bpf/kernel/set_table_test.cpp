@@ -18,7 +18,7 @@
 #include "bpf/images.hpp"
 #include "bpf/packet.hpp"
 #include "libsieve/build/set_builder.hpp"
-#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/joint/joint_filter.hpp"
 #include "libsieve/kernel/preflight.hpp"
 #include "libsieve/kernel/scratch.hpp"

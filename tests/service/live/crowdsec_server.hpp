@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "libsieve/service/source_spec.hpp"
+#include "libsieve/service/config/source_spec.hpp"
 #include "service/support.hpp"
 
 namespace sieve::service::test {

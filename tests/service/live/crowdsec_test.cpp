@@ -16,10 +16,10 @@
 
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/kernel/hooks/attach.hpp"
-#include "libsieve/service/cycle.hpp"
 #include "libsieve/service/live/companion.hpp"
-#include "libsieve/service/live/fetch_decisions.hpp"
 #include "libsieve/service/live/live_keeper.hpp"
+#include "libsieve/service/reconcile/cycle.hpp"
+#include "libsieve/service/sources/fetch_decisions.hpp"
 #include "service/live/crowdsec_server.hpp"
 
 namespace sieve::service::live {

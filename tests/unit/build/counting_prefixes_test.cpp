@@ -7,7 +7,7 @@
 
 #include "libsieve/build/exact_keys.hpp"
 #include "libsieve/build/set_builder.hpp"
-#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 #include "unit/keys/members_of_texts.hpp"
 
 namespace sieve {

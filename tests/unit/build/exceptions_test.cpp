@@ -12,7 +12,7 @@
 #include "libsieve/build/exact_keys.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/feeds/feed.hpp"
-#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 #include "model/image_model.hpp"
 
 namespace sieve {

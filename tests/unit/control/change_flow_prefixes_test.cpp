@@ -10,10 +10,10 @@
 #include <gtest/gtest.h>
 #include <sieve/prefix.h>
 
-#include "libsieve/control/change_keys.hpp"
-#include "libsieve/control/expire_keys.hpp"
-#include "libsieve/control/list_keys.hpp"
-#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/control/keys/change_keys.hpp"
+#include "libsieve/control/keys/expire_keys.hpp"
+#include "libsieve/control/keys/list_keys.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "model/flow_list_model.hpp"
 #include "unit/control/fake_kernel.hpp"

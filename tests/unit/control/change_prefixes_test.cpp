@@ -9,12 +9,12 @@
 #include <gtest/gtest.h>
 #include <sieve/prefix.h>
 
-#include "libsieve/control/change_keys.hpp"
-#include "libsieve/control/expire_keys.hpp"
-#include "libsieve/control/grow_set.hpp"
-#include "libsieve/control/list_keys.hpp"
-#include "libsieve/feeds/address_text.hpp"
-#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/control/keys/change_keys.hpp"
+#include "libsieve/control/keys/expire_keys.hpp"
+#include "libsieve/control/keys/grow_set.hpp"
+#include "libsieve/control/keys/list_keys.hpp"
+#include "libsieve/feeds/text/address_text.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "unit/control/fake_kernel.hpp"
 #include "unit/control/files.hpp"

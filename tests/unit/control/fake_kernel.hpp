@@ -18,7 +18,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libsieve/control/kernel.hpp"
+#include "libsieve/control/access/kernel.hpp"
 
 namespace sieve::test {
 

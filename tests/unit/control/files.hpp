@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "libsieve/control/set_spec.hpp"
-#include "libsieve/control/source.hpp"
+#include "libsieve/control/spec/set_spec.hpp"
+#include "libsieve/control/spec/source.hpp"
 
 namespace sieve::test {
 

@@ -15,8 +15,8 @@
 
 #include <gtest/gtest.h>
 
-#include "libsieve/feeds/key_text.hpp"
 #include "libsieve/feeds/read_any.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/util/unique_fd.hpp"
 
 namespace sieve {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 #include "unit/control/files.hpp"
 
 namespace sieve {

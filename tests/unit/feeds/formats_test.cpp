@@ -8,11 +8,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "libsieve/feeds/address_text.hpp"
 #include "libsieve/feeds/detect_format.hpp"
 #include "libsieve/feeds/feed.hpp"
-#include "libsieve/feeds/key_text.hpp"
-#include "libsieve/feeds/list_format.hpp"
+#include "libsieve/feeds/text/address_text.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
+#include "libsieve/feeds/text/list_format.hpp"
 
 namespace sieve {
 namespace {

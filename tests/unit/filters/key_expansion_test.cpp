@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "libsieve/feeds/entry.hpp"
-#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/feeds/text/entry.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 
 namespace sieve {
 namespace {

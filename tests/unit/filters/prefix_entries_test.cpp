@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libsieve/feeds/prefix_text.hpp"
+#include "libsieve/feeds/text/prefix_text.hpp"
 #include "libsieve/filters/entry_probes.hpp"
 #include "libsieve/filters/key_expansion.hpp"
 #include "libsieve/keys/key_order.hpp"

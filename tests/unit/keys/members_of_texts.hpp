@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/keys/members.hpp"
 
 namespace sieve::test {

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/keys/address_ranges.hpp"
 
 namespace sieve {

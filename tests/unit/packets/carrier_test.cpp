@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 #include "model/parse_model.hpp"
 
 namespace sieve::packets {

@@ -17,9 +17,9 @@
 #include <gtest/gtest.h>
 
 #include "libsieve/api/libsieve.h"
-#include "libsieve/control/source.hpp"
+#include "libsieve/control/spec/source.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/service/sandbox.hpp"
+#include "libsieve/service/sources/sandbox.hpp"
 #include "unit/service/in_process.hpp"
 
 namespace sieve::service {

@@ -3,8 +3,8 @@
 // children. tests/service has the tests with real ones.
 #pragma once
 
-#include "libsieve/service/child_work.hpp"
-#include "libsieve/service/gather.hpp"
+#include "libsieve/service/sandbox/child_work.hpp"
+#include "libsieve/service/sources/gather.hpp"
 
 namespace sieve::test {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "libsieve/feeds/feed.hpp"
-#include "libsieve/feeds/key_text.hpp"
-#include "libsieve/service/host_addresses.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
+#include "libsieve/service/safety/host_addresses.hpp"
 
 namespace sieve::test {
 

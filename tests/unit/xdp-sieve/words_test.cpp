@@ -2,11 +2,11 @@
 // The command line's numbers, plurals, suggestions, advice and exit codes.
 #include <gtest/gtest.h>
 
+#include "front-end/exit_code.hpp"
+#include "front-end/remedy.hpp"
 #include "libsieve/util/closest_word.hpp"
 #include "libsieve/util/number.hpp"
-#include "xdp-sieve/exit_code.hpp"
 #include "xdp-sieve/format.hpp"
-#include "xdp-sieve/remedy.hpp"
 #include "xdp-sieve/unknown_command.hpp"
 
 namespace sieve::cli {

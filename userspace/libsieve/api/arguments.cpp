@@ -3,8 +3,8 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/control/replies.hpp"
-#include "libsieve/control/set_action.hpp"
+#include "libsieve/control/spec/set_action.hpp"
+#include "libsieve/control/table/replies.hpp"
 
 namespace sieve::api {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "libsieve/control/in_force.hpp"
+#include "libsieve/control/access/in_force.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::api {

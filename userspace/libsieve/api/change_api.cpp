@@ -7,12 +7,12 @@
 
 #include "libsieve/api/arguments.hpp"
 #include "libsieve/api/handles.hpp"
-#include "libsieve/control/edit_table.hpp"
-#include "libsieve/control/host_addresses.hpp"
 #include "libsieve/control/real_kernel.hpp"
-#include "libsieve/control/remove.hpp"
-#include "libsieve/control/replies.hpp"
-#include "libsieve/control/swap.hpp"
+#include "libsieve/control/safety/host_addresses.hpp"
+#include "libsieve/control/table/edit_table.hpp"
+#include "libsieve/control/table/remove.hpp"
+#include "libsieve/control/table/replies.hpp"
+#include "libsieve/control/table/swap.hpp"
 
 using sieve::api::at_full_size;
 using sieve::api::guarded;

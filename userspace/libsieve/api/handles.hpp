@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "libsieve/api/libsieve.h"
-#include "libsieve/control/host_addresses.hpp"
-#include "libsieve/control/list_keys.hpp"
-#include "libsieve/control/table_spec.hpp"
-#include "libsieve/filters/plan.hpp"
+#include "libsieve/control/keys/list_keys.hpp"
+#include "libsieve/control/safety/host_addresses.hpp"
+#include "libsieve/control/spec/table_spec.hpp"
+#include "libsieve/filters/kinds/plan.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/keys/members.hpp"
 #include "libsieve/util/result.hpp"

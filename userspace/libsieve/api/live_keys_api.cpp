@@ -7,11 +7,11 @@
 
 #include "libsieve/api/arguments.hpp"
 #include "libsieve/api/handles.hpp"
-#include "libsieve/control/change_keys.hpp"
-#include "libsieve/control/expire_keys.hpp"
-#include "libsieve/control/host_addresses.hpp"
+#include "libsieve/control/keys/change_keys.hpp"
+#include "libsieve/control/keys/expire_keys.hpp"
 #include "libsieve/control/real_kernel.hpp"
-#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/control/safety/host_addresses.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 
 using sieve::api::at_full_size;
 using sieve::api::fill;

@@ -8,11 +8,11 @@
 
 #include "libsieve/api/arguments.hpp"
 #include "libsieve/api/handles.hpp"
-#include "libsieve/control/apply.hpp"
-#include "libsieve/control/end_probation.hpp"
-#include "libsieve/control/host_addresses.hpp"
 #include "libsieve/control/real_kernel.hpp"
-#include "libsieve/control/unload.hpp"
+#include "libsieve/control/safety/host_addresses.hpp"
+#include "libsieve/control/table/apply.hpp"
+#include "libsieve/control/table/end_probation.hpp"
+#include "libsieve/control/table/unload.hpp"
 
 using sieve::api::guarded;
 using sieve::api::hook_name;

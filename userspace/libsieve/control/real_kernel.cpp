@@ -12,7 +12,7 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/control/end_probation.hpp"
+#include "libsieve/control/table/end_probation.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/kernel/capabilities.hpp"
 #include "libsieve/kernel/event_ring.hpp"

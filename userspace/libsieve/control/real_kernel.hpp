@@ -2,7 +2,7 @@
 // The kernel that this process runs on.
 #pragma once
 
-#include "libsieve/control/kernel.hpp"
+#include "libsieve/control/access/kernel.hpp"
 
 namespace sieve::control {
 

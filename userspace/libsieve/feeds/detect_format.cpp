@@ -5,9 +5,9 @@
 #include <cctype>
 #include <string>
 
-#include "libsieve/feeds/entry.hpp"
 #include "libsieve/feeds/formats/translator.hpp"
 #include "libsieve/feeds/formats/words.hpp"
+#include "libsieve/feeds/text/entry.hpp"
 #include "libsieve/util/first_use.hpp"
 
 namespace sieve {

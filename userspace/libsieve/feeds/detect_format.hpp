@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "libsieve/feeds/list_format.hpp"
+#include "libsieve/feeds/text/list_format.hpp"
 
 namespace sieve {
 

@@ -17,11 +17,11 @@
 #include <sieve/image.h>
 
 #include "libsieve/feeds/detect_format.hpp"
-#include "libsieve/feeds/entry.hpp"
 #include "libsieve/feeds/find_keys.hpp"
 #include "libsieve/feeds/formats/translator.hpp"
-#include "libsieve/feeds/key_text.hpp"
 #include "libsieve/feeds/read_any.hpp"
+#include "libsieve/feeds/text/entry.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/util/parallel.hpp"
 #include "libsieve/util/shortage.hpp"
 

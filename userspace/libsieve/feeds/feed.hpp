@@ -33,7 +33,7 @@
 #include <utility>
 #include <vector>
 
-#include "libsieve/feeds/list_format.hpp"
+#include "libsieve/feeds/text/list_format.hpp"
 #include "libsieve/keys/address_range.hpp"
 #include "libsieve/keys/key_set.hpp"
 #include "libsieve/keys/members.hpp"

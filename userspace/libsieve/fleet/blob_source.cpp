@@ -15,11 +15,11 @@
 
 #include <fmt/format.h>
 
-#include "libsieve/control/source.hpp"
+#include "libsieve/control/spec/source.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/fleet/sha256.hpp"
 #include "libsieve/image/header.hpp"
-#include "libsieve/service/state_directory.hpp"
+#include "libsieve/service/state/state_directory.hpp"
 #include "libsieve/util/input.hpp"
 #include "libsieve/util/write_all.hpp"
 

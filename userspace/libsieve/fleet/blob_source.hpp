@@ -4,8 +4,8 @@
 
 #include <optional>
 
-#include "libsieve/control/observer.hpp"
-#include "libsieve/control/set_spec.hpp"
+#include "libsieve/control/spec/observer.hpp"
+#include "libsieve/control/spec/set_spec.hpp"
 #include "libsieve/fleet/manifest.hpp"
 #include "libsieve/util/result.hpp"
 #include "libsieve/util/unique_fd.hpp"

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "libsieve/fleet/sha256.hpp"
-#include "libsieve/service/url.hpp"
+#include "libsieve/service/download/url.hpp"
 #include "libsieve/util/printable.hpp"
 
 namespace sieve::fleet {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "libsieve/fleet/etcd_client.hpp"
-#include "libsieve/service/backoff.hpp"
+#include "libsieve/service/sources/backoff.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::fleet {

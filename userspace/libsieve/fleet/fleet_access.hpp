@@ -8,7 +8,7 @@
 #include "libsieve/fleet/etcd_client.hpp"
 #include "libsieve/fleet/object_store.hpp"
 #include "libsieve/fleet/signing_key.hpp"
-#include "libsieve/service/fleet_configuration.hpp"
+#include "libsieve/service/config/fleet_configuration.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::fleet {

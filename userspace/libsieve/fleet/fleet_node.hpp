@@ -15,8 +15,8 @@
 
 #include "libsieve/fleet/fleet_access.hpp"
 #include "libsieve/fleet/local_node.hpp"
-#include "libsieve/service/daemon/log.hpp"
-#include "libsieve/service/gather.hpp"
+#include "libsieve/service/monitor/log.hpp"
+#include "libsieve/service/sources/gather.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::fleet {

@@ -14,7 +14,7 @@
 #include "libsieve/fleet/node_link.hpp"
 #include "libsieve/fleet/object_store.hpp"
 #include "libsieve/fleet/sha256.hpp"
-#include "libsieve/service/child.hpp"
+#include "libsieve/service/sandbox/child.hpp"
 
 namespace sieve::fleet {
 

@@ -10,7 +10,7 @@
 
 #include "libsieve/fleet/blob_file.hpp"
 #include "libsieve/fleet/fleet_access.hpp"
-#include "libsieve/service/child_main.hpp"
+#include "libsieve/service/sandbox/child_main.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::fleet {

@@ -13,8 +13,8 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/service/curl_request.hpp"
-#include "libsieve/service/url.hpp"
+#include "libsieve/service/download/curl_request.hpp"
+#include "libsieve/service/download/url.hpp"
 
 namespace sieve::fleet {
 

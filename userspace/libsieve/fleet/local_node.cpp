@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "libsieve/control/set_action.hpp"
+#include "libsieve/control/spec/set_action.hpp"
 #include "libsieve/service/live/live_set.hpp"
 
 namespace sieve::fleet {

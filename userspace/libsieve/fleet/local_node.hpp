@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "libsieve/control/kernel.hpp"
+#include "libsieve/control/access/kernel.hpp"
 #include "libsieve/fleet/node_report.hpp"
-#include "libsieve/service/watching/ledger.hpp"
+#include "libsieve/service/monitor/ledger.hpp"
 
 namespace sieve::fleet {
 

@@ -13,7 +13,7 @@
 
 #include "libsieve/fleet/sha256.hpp"
 #include "libsieve/kernel/set_table.hpp"
-#include "libsieve/service/watching/words.hpp"
+#include "libsieve/service/monitor/words.hpp"
 #include "libsieve/util/printable.hpp"
 
 namespace sieve::fleet {

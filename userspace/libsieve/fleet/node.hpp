@@ -9,7 +9,7 @@
 #include "libsieve/fleet/manifest.hpp"
 #include "libsieve/fleet/node_report.hpp"
 #include "libsieve/fleet/standing.hpp"
-#include "libsieve/service/daemon/log.hpp"
+#include "libsieve/service/monitor/log.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::fleet {

@@ -24,7 +24,7 @@
 #include "libsieve/fleet/blob_file.hpp"
 #include "libsieve/fleet/local_node.hpp"
 #include "libsieve/fleet/node.hpp"
-#include "libsieve/service/backoff.hpp"
+#include "libsieve/service/sources/backoff.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::fleet {

@@ -10,7 +10,7 @@
 #include <fmt/core.h>
 
 #include "libsieve/fleet/blob_file.hpp"
-#include "libsieve/service/url.hpp"
+#include "libsieve/service/download/url.hpp"
 
 namespace sieve::fleet {
 

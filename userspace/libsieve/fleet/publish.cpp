@@ -6,13 +6,13 @@
 
 #include <fmt/format.h>
 
-#include "libsieve/control/prepare.hpp"
+#include "libsieve/control/table/prepare.hpp"
 #include "libsieve/fleet/blob_source.hpp"
 #include "libsieve/fleet/delta.hpp"
 #include "libsieve/fleet/etcd_client.hpp"
 #include "libsieve/fleet/etcd_paths.hpp"
 #include "libsieve/fleet/sha256.hpp"
-#include "libsieve/service/url.hpp"
+#include "libsieve/service/download/url.hpp"
 #include "libsieve/util/write_all.hpp"
 
 namespace sieve::fleet {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "libsieve/control/observer.hpp"
-#include "libsieve/control/set_spec.hpp"
+#include "libsieve/control/spec/observer.hpp"
+#include "libsieve/control/spec/set_spec.hpp"
 #include "libsieve/fleet/fleet_access.hpp"
 #include "libsieve/fleet/manifest.hpp"
 #include "libsieve/fleet/object_store.hpp"

@@ -8,7 +8,7 @@
 
 #include "libsieve/fleet/node_report.hpp"
 #include "libsieve/fleet/rollout.hpp"
-#include "libsieve/service/watching/fleet_standing.hpp"
+#include "libsieve/service/monitor/fleet_standing.hpp"
 
 namespace sieve::fleet {
 

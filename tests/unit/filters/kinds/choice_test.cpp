@@ -9,8 +9,8 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include "libsieve/filters/kinds/plan.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/filters/plan.hpp"
 
 namespace sieve {
 namespace {

@@ -12,8 +12,8 @@
 #include <gtest/gtest.h>
 
 #include "libsieve/build/set_builder.hpp"
+#include "libsieve/filters/kinds/plan.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/filters/plan.hpp"
 #include "libsieve/filters/sizing.hpp"
 
 namespace sieve {

@@ -15,8 +15,8 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
-#include "libsieve/feeds/key_text.hpp"
-#include "libsieve/service/child_messages.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
+#include "libsieve/service/sandbox/child_messages.hpp"
 #include "libsieve/util/write_all.hpp"
 #include "unit/control/fake_kernel.hpp"
 #include "unit/control/files.hpp"

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "libsieve/service/daemon/log.hpp"
 #include "libsieve/service/daemon/notifier.hpp"
+#include "libsieve/service/monitor/log.hpp"
 
 namespace sieve::test {
 

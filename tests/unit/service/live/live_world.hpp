@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/service/live/live_image.hpp"
 #include "libsieve/service/live/live_set.hpp"

@@ -14,7 +14,7 @@
 
 #include "libsieve/feeds/formats/translator.hpp"
 #include "libsieve/feeds/formats/words.hpp"
-#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 
 namespace sieve::formats {
 

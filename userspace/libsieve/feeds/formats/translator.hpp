@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "libsieve/feeds/entry.hpp"
-#include "libsieve/feeds/list_format.hpp"
+#include "libsieve/feeds/text/entry.hpp"
+#include "libsieve/feeds/text/list_format.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::formats {

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 
 namespace sieve::formats {
 

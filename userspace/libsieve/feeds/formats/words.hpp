@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "libsieve/feeds/entry.hpp"
+#include "libsieve/feeds/text/entry.hpp"
 
 namespace sieve::formats {
 

@@ -9,8 +9,8 @@
 #include <sieve/exact_table.h>
 
 #include "libsieve/filters/kinds/exact/exact_kind.hpp"
+#include "libsieve/filters/kinds/plan.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/filters/plan.hpp"
 #include "libsieve/util/first_use.hpp"
 
 namespace sieve {

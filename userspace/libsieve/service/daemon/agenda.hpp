@@ -15,9 +15,9 @@
 #include <set>
 #include <string>
 
-#include "libsieve/service/backoff.hpp"
-#include "libsieve/service/configuration.hpp"
-#include "libsieve/service/cycle.hpp"
+#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/reconcile/cycle.hpp"
+#include "libsieve/service/sources/backoff.hpp"
 
 namespace sieve::service {
 

@@ -10,13 +10,13 @@
 
 #include <fmt/format.h>
 
-#include "libsieve/control/expire_keys.hpp"
-#include "libsieve/service/configuration_reader.hpp"
+#include "libsieve/control/keys/expire_keys.hpp"
+#include "libsieve/service/config/configuration_reader.hpp"
 #include "libsieve/service/daemon/broken_off.hpp"
 #include "libsieve/service/live/companion.hpp"
-#include "libsieve/service/reconcile.hpp"
-#include "libsieve/service/together.hpp"
-#include "libsieve/service/watching/process_usage.hpp"
+#include "libsieve/service/monitor/process_usage.hpp"
+#include "libsieve/service/reconcile/reconcile.hpp"
+#include "libsieve/service/reconcile/together.hpp"
 #include "libsieve/util/chance.hpp"
 #include "libsieve/util/event.hpp"
 #include "libsieve/util/printable.hpp"

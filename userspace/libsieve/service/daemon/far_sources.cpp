@@ -7,8 +7,8 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/service/child_role.hpp"
 #include "libsieve/service/daemon/broken_off.hpp"
+#include "libsieve/service/sandbox/child_role.hpp"
 #include "libsieve/util/event.hpp"
 
 namespace sieve::service {

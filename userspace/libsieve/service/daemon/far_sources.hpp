@@ -15,15 +15,15 @@
 #include <string>
 #include <vector>
 
-#include "libsieve/service/configuration.hpp"
-#include "libsieve/service/cycle.hpp"
+#include "libsieve/service/config/configuration.hpp"
 #include "libsieve/service/daemon/agenda.hpp"
 #include "libsieve/service/daemon/event_loop.hpp"
-#include "libsieve/service/daemon/log.hpp"
 #include "libsieve/service/daemon/worker.hpp"
-#include "libsieve/service/gather.hpp"
-#include "libsieve/service/host_addresses.hpp"
-#include "libsieve/service/state_directory.hpp"
+#include "libsieve/service/monitor/log.hpp"
+#include "libsieve/service/reconcile/cycle.hpp"
+#include "libsieve/service/safety/host_addresses.hpp"
+#include "libsieve/service/sources/gather.hpp"
+#include "libsieve/service/state/state_directory.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::service {

@@ -16,10 +16,10 @@
 #include <string>
 #include <vector>
 
-#include "libsieve/service/configuration.hpp"
+#include "libsieve/service/config/configuration.hpp"
 #include "libsieve/service/daemon/event_loop.hpp"
-#include "libsieve/service/daemon/log.hpp"
 #include "libsieve/service/daemon/watch_points.hpp"
+#include "libsieve/service/monitor/log.hpp"
 #include "libsieve/util/unique_fd.hpp"
 
 struct inotify_event;

@@ -13,13 +13,13 @@
 #include <thread>
 #include <vector>
 
-#include "libsieve/control/kernel.hpp"
-#include "libsieve/service/configuration.hpp"
-#include "libsieve/service/daemon/log.hpp"
-#include "libsieve/service/host_addresses.hpp"
+#include "libsieve/control/access/kernel.hpp"
+#include "libsieve/service/config/configuration.hpp"
 #include "libsieve/service/live/live_keeper.hpp"
-#include "libsieve/service/state_directory.hpp"
-#include "libsieve/service/watching/ledger.hpp"
+#include "libsieve/service/monitor/ledger.hpp"
+#include "libsieve/service/monitor/log.hpp"
+#include "libsieve/service/safety/host_addresses.hpp"
+#include "libsieve/service/state/state_directory.hpp"
 #include "libsieve/util/unique_fd.hpp"
 
 namespace sieve::service {

@@ -11,8 +11,8 @@
 #include <string>
 #include <utility>
 
-#include "libsieve/service/cycle.hpp"
-#include "libsieve/service/daemon/log.hpp"
+#include "libsieve/service/monitor/log.hpp"
+#include "libsieve/service/reconcile/cycle.hpp"
 
 namespace sieve::service {
 

@@ -10,7 +10,7 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/service/pauses.hpp"
+#include "libsieve/service/state/pauses.hpp"
 #include "libsieve/util/printable.hpp"
 
 namespace sieve::service {

@@ -6,7 +6,7 @@
 #include <future>
 #include <vector>
 
-#include "libsieve/service/host_addresses.hpp"
+#include "libsieve/service/safety/host_addresses.hpp"
 
 namespace sieve::service {
 

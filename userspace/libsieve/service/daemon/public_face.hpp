@@ -7,11 +7,11 @@
 #include <string>
 
 #include "libsieve/control/real_kernel.hpp"
-#include "libsieve/service/configuration.hpp"
-#include "libsieve/service/daemon/log.hpp"
-#include "libsieve/service/watching/exposer.hpp"
-#include "libsieve/service/watching/ledger.hpp"
-#include "libsieve/service/watching/manager.hpp"
+#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/monitor/exposer.hpp"
+#include "libsieve/service/monitor/ledger.hpp"
+#include "libsieve/service/monitor/log.hpp"
+#include "libsieve/service/monitor/manager.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::service {

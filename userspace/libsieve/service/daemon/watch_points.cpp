@@ -11,7 +11,7 @@
 #include <utility>
 #include <variant>
 
-#include "libsieve/service/file_source.hpp"
+#include "libsieve/service/sources/file_source.hpp"
 
 namespace sieve::service {
 

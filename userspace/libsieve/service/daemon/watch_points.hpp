@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "libsieve/service/configuration.hpp"
+#include "libsieve/service/config/configuration.hpp"
 
 namespace sieve::service {
 

@@ -8,7 +8,7 @@
 
 #include <string>
 
-#include "libsieve/service/configuration.hpp"
+#include "libsieve/service/config/configuration.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::service::live {

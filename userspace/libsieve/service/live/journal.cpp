@@ -13,7 +13,7 @@
 #include <fmt/core.h>
 #include <xxhash.h>
 
-#include "libsieve/service/live/claim_record.hpp"
+#include "libsieve/service/lists/claim_record.hpp"
 #include "libsieve/util/output.hpp"
 #include "libsieve/util/printable.hpp"
 #include "libsieve/util/write_all.hpp"

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "libsieve/service/live/claim.hpp"
+#include "libsieve/service/lists/claim.hpp"
 #include "libsieve/util/result.hpp"
 #include "libsieve/util/unique_fd.hpp"
 

@@ -17,10 +17,10 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/control/swap.hpp"
+#include "libsieve/control/table/swap.hpp"
 #include "libsieve/image/header.hpp"
-#include "libsieve/service/configuration_text.hpp"
-#include "libsieve/service/live/decisions.hpp"
+#include "libsieve/service/config/configuration_text.hpp"
+#include "libsieve/service/lists/decisions.hpp"
 #include "libsieve/util/digest.hpp"
 #include "libsieve/util/printable.hpp"
 #include "libsieve/util/unique_fd.hpp"

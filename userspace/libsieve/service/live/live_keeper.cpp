@@ -17,12 +17,12 @@
 #include <fmt/core.h>
 
 #include "libsieve/feeds/feed.hpp"
+#include "libsieve/service/lists/watched_list.hpp"
 #include "libsieve/service/live/companion.hpp"
-#include "libsieve/service/live/crowdsec_stream.hpp"
 #include "libsieve/service/live/live_image.hpp"
 #include "libsieve/service/live/range_set.hpp"
-#include "libsieve/service/live/watched_list.hpp"
-#include "libsieve/service/sandbox.hpp"
+#include "libsieve/service/sources/crowdsec_stream.hpp"
+#include "libsieve/service/sources/sandbox.hpp"
 #include "libsieve/util/chance.hpp"
 #include "libsieve/util/write_all.hpp"
 

@@ -20,15 +20,15 @@
 #include <optional>
 #include <string>
 
-#include "libsieve/control/kernel.hpp"
-#include "libsieve/control/observer.hpp"
-#include "libsieve/service/configuration.hpp"
-#include "libsieve/service/gather.hpp"
-#include "libsieve/service/host_addresses.hpp"
-#include "libsieve/service/live/claim.hpp"
-#include "libsieve/service/live/fetch_decisions.hpp"
+#include "libsieve/control/access/kernel.hpp"
+#include "libsieve/control/spec/observer.hpp"
+#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/lists/claim.hpp"
 #include "libsieve/service/live/live_set.hpp"
-#include "libsieve/service/state_directory.hpp"
+#include "libsieve/service/safety/host_addresses.hpp"
+#include "libsieve/service/sources/fetch_decisions.hpp"
+#include "libsieve/service/sources/gather.hpp"
+#include "libsieve/service/state/state_directory.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::service::live {

@@ -9,11 +9,11 @@
 #include <fmt/core.h>
 
 #include "libsieve/build/key_changes.hpp"
-#include "libsieve/feeds/entry.hpp"
 #include "libsieve/feeds/feed.hpp"
-#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/feeds/text/entry.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/sizing.hpp"
-#include "libsieve/service/configuration_text.hpp"
+#include "libsieve/service/config/configuration_text.hpp"
 #include "libsieve/service/live/live_image.hpp"
 #include "libsieve/util/digest.hpp"
 #include "libsieve/util/printable.hpp"

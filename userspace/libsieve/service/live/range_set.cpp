@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "libsieve/service/configuration_text.hpp"
+#include "libsieve/service/config/configuration_text.hpp"
 #include "libsieve/service/live/live_image.hpp"
 #include "libsieve/util/digest.hpp"
 

@@ -8,16 +8,16 @@
 #include <string>
 #include <vector>
 
-#include "libsieve/control/kernel.hpp"
-#include "libsieve/control/observer.hpp"
+#include "libsieve/control/access/kernel.hpp"
+#include "libsieve/control/spec/observer.hpp"
 #include "libsieve/image/image.hpp"
-#include "libsieve/service/configuration.hpp"
-#include "libsieve/service/guards.hpp"
-#include "libsieve/service/live/claim.hpp"
-#include "libsieve/service/live/claim_list.hpp"
+#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/lists/claim.hpp"
+#include "libsieve/service/lists/claim_list.hpp"
 #include "libsieve/service/live/live_set.hpp"
-#include "libsieve/service/sandbox.hpp"
-#include "libsieve/service/state_directory.hpp"
+#include "libsieve/service/safety/guards.hpp"
+#include "libsieve/service/sources/sandbox.hpp"
+#include "libsieve/service/state/state_directory.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::service::live {

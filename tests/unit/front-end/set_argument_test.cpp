@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "front-end/set_argument.hpp"
+
+#include <tuple>
+
+#include <gtest/gtest.h>
+
+namespace sieve::cli {
+namespace {
+
+control::SetSpec parsed(const std::string& text) {
+    const auto set = parse_set_argument(text);
+    EXPECT_TRUE(set) << set.error().message;
+    return set.value_or(control::SetSpec{});
+}
+
+TEST(SetArgument, NameAndSourceAlone) {
+    const control::SetSpec set = parsed("bad=/a/b=c.txt");
+    EXPECT_EQ(set.name, "bad");
+    EXPECT_EQ(set.sources, std::vector<std::string>{"/a/b=c.txt"});
+    EXPECT_FALSE(set.action);
+    EXPECT_FALSE(set.verify);
+    EXPECT_TRUE(set.feed.chosen.empty());
+    EXPECT_EQ(set.feed.fields, SIEVE_FIELD_SRC);
+}
+
+TEST(SetArgument, ActionsAndVerification) {
+    EXPECT_EQ(parsed("a=f,action=pass").action->action, SIEVE_ACTION_PASS);
+    EXPECT_EQ(parsed("a=f,redirect=cpu:3").action->target, "cpu:3");
+    EXPECT_EQ(parsed("a=f,verify").verify->feed, "");
+    EXPECT_EQ(parsed("a=f,verify=g").verify->feed, "g");
+    EXPECT_TRUE(parsed("a=f,verify").feed.chosen.empty()) << "no option of a feed";
+}
+
+TEST(SetArgument, Limits) {
+    for (const auto& [text, rate, burst] : {std::tuple{"a=f,limit=1000/2500", 1000U, 2500U},
+                                            {"a=f,limit=7", 7U, 7U},
+                                            {"a=f,action=limit=1e3/1", 1000U, 1U},
+                                            {"a=f,limit=100000000/4294967295", 100'000'000U, 0xffffffffU}}) {
+        const control::WantedAction action = *parsed(text).action;
+        EXPECT_EQ(action.action, SIEVE_ACTION_LIMIT) << text;
+        EXPECT_EQ(action.limit.rate, rate) << text;
+        EXPECT_EQ(action.limit.burst, burst) << text;
+    }
+    EXPECT_EQ(control::describe_action({SIEVE_ACTION_LIMIT, 5, 9}), "limit=5/9");
+    for (const char* wrong :
+         {"0", "-1", "1.5", "x", "", "1/0", "1/", "/1", "100000001", "1/86401", "1/2/3", "1/4294967296"})
+        EXPECT_FALSE(parse_set_argument(std::string("a=f,limit=") + wrong)) << wrong;
+    EXPECT_FALSE(parse_set_argument("a=f,limit=5,action=drop"));
+    EXPECT_FALSE(parse_set_argument("a=f,limit"));
+}
+
+TEST(SetArgument, ASourceEndsAtTheFirstCommaWhateverItLooksLike) {
+    EXPECT_EQ(parsed("x=key=src,key=src,dst").sources, std::vector<std::string>{"key=src"});
+    const auto wrong = parse_set_argument("x=key=src,dst");
+    ASSERT_FALSE(wrong);
+    EXPECT_NE(wrong.error().message.find("unknown option `dst`"), std::string::npos) << wrong.error().message;
+}
+
+TEST(SetArgument, EveryBuildOption) {
+    const control::SetSpec set =
+        parsed("bad=f,feed=g,kind=dleft64,key=src,dport,proto,fpr=1e-5,choices=3,alpha=0.5,hashes=9,"
+               "effort=fast,rounds=2,seed=7,threads=1,max-probes=2,max-keys=1e6,skip-invalid,action=count");
+    EXPECT_EQ(set.sources, (std::vector<std::string>{"f", "g"}));
+    EXPECT_EQ(set.feed.fields, SIEVE_FIELD_SRC | SIEVE_FIELD_DPORT | SIEVE_FIELD_PROTO);
+    const BuildOptions& build = set.feed.build;
+    EXPECT_EQ(build.kind.kind, SIEVE_KIND_DLEFT64);
+    EXPECT_EQ(build.fpr, 1e-5);
+    EXPECT_EQ(build.kind.choices, 3U);
+    EXPECT_EQ(build.kind.alpha, 0.5);
+    EXPECT_EQ(build.kind.hashes, 9U);
+    EXPECT_EQ(build.kind.effort, Effort::fast);
+    EXPECT_EQ(build.kind.rounds, 2U);
+    EXPECT_EQ(build.seed, 7U);
+    EXPECT_EQ(build.threads, 1U);
+    EXPECT_EQ(build.prefixes.max_probes, 2U);
+    EXPECT_EQ(build.prefixes.max_keys, 1'000'000U);
+    EXPECT_TRUE(set.feed.skip_invalid);
+    EXPECT_EQ(set.action->action, SIEVE_ACTION_COUNT);
+    EXPECT_EQ(set.feed.chosen.size(), 13U);
+    EXPECT_EQ(parsed("a=f,memory=1.5M").feed.build.memory, 1'572'864U);
+    EXPECT_EQ(parsed("a=f,bits-per-key=20").feed.build.bits_per_key, 20.0);
+}
+
+TEST(SetArgument, WhatMakesNoSenseIsNamed) {
+    for (const auto& [text, says] : std::vector<std::pair<std::string, std::string>>{
+             {"bad", "expected NAME=IMAGE"},
+             {"a set=f", "a set's name"},
+             {"bad=", "without an image or feed"},
+             {"bad=,fpr=1", "without an image or feed"},
+             {"bad=f,speed=2", "unknown option `speed=2`"},
+             {"bad=f,", "unknown option ``"},
+             {"bad=f,action=eat", "expected drop, pass, count or limit=PPS[/BURST]"},
+             {"bad=f,action=pass,redirect=eth1", "one action"},
+             {"bad=f,verify=", "verify= without a feed"},
+             {"bad=f,feed=", "feed= without a file"},
+             {"bad=f,fpr", "expected fpr=RATE"},
+             {"bad=f,fpr=low", "fpr=low: expected a number"},
+             {"bad=f,rounds=1.5", "rounds=1.5: expected a whole number"},
+             {"bad=f,rounds=5e9", "rounds=5e9: expected a whole number"},
+             {"bad=f,threads=1e9", "threads=1e9: expected a number of threads from 1 to 1024"},
+             {"bad=f,skip-invalid=1", "takes no value"},
+             {"bad=f,key=source", "key=source: "},
+             {"bad=f,kind=round", "kind=round: "},
+             {"bad=f,dport", "unknown option `dport`"}}) {
+        const auto set = parse_set_argument(text);
+        ASSERT_FALSE(set) << text;
+        EXPECT_EQ(set.error().kind, ErrorKind::invalid_request);
+        EXPECT_NE(set.error().message.find(says), std::string::npos) << set.error().message;
+    }
+}
+
+} // namespace
+} // namespace sieve::cli

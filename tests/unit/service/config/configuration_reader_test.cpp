@@ -1,0 +1,642 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/config/configuration_reader.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "libsieve/service/config/configuration_text.hpp"
+#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/write_all.hpp"
+#include "unit/control/files.hpp"
+
+namespace sieve::service {
+namespace {
+
+ReadConfiguration read(const std::string& text) {
+    return read_configuration(text, "/etc/xdp-sieve/xdp-sieve.toml");
+}
+
+// The configuration in a text without mistakes.
+Configuration right(const std::string& text) {
+    ReadConfiguration read = service::read_configuration(text, "/etc/xdp-sieve/xdp-sieve.toml");
+    for (const Mistake& mistake : read.mistakes) ADD_FAILURE() << mistake_text("", mistake);
+    return std::move(read.configuration);
+}
+
+constexpr char interface[] = "[[interface]]\nname = \"eth0\"\nsets = [\"bad\"]\n"; // three lines
+constexpr char set[] = "[set.bad]\nsources = [\"bad.txt\"]\n";                     // two more
+
+std::string small() {
+    return std::string(interface) + set;
+}
+
+TEST(ConfigurationReader, FillsInDefaults) {
+    const Configuration configuration = right(small());
+    EXPECT_EQ(configuration.state_directory, standard_state_directory);
+    EXPECT_EQ(configuration.on_stop, OnStop::keep);
+    EXPECT_EQ(configuration.listen, "127.0.0.1:19273");
+    ASSERT_EQ(configuration.interfaces.size(), 1U);
+    const InterfaceConfiguration& entry = configuration.interfaces[0];
+    EXPECT_EQ(entry.name, "eth0");
+    EXPECT_EQ(entry.hook, kernel::HookPoint::xdp);
+    EXPECT_EQ(entry.default_action, SIEVE_ACTION_PASS);
+    EXPECT_EQ(entry.unreadable, SIEVE_ACTION_DROP);
+    EXPECT_EQ(entry.sets, std::vector<std::string>{"bad"});
+    ASSERT_EQ(configuration.sets.size(), 1U);
+    const SetConfiguration& bad = configuration.sets[0];
+    EXPECT_EQ(bad.sources, (std::vector<SourceSpec>{FileSpec{"/etc/xdp-sieve/bad.txt"}}));
+    EXPECT_FALSE(bad.action);
+    EXPECT_EQ(bad.feed.fields, SIEVE_FIELD_SRC);
+    EXPECT_EQ(bad.feed.build.kind.kind, automatic_kind);
+    EXPECT_FALSE(bad.feed.build.bits_per_key) << "the kind decides";
+    EXPECT_EQ(bad.refresh, std::chrono::hours(1));
+}
+
+TEST(ConfigurationReader, TakesEveryKey) {
+    const Configuration configuration = right(R"(
+[service]
+state-directory = "/srv/sieve"
+on-stop = "unload"
+listen = "[::1]:9000"
+[[interface]]
+name = "eth*"
+hook = "xdp"
+mode = "skb"
+default = "drop"
+unreadable = "pass"
+replies = "pass"
+max-flows = 4096
+protect-host = false
+protect = ["198.51.100.7", "2001:db8:7::/120"]
+priority = 20
+chain = "pass,drop"
+sets = ["friends", "out"]
+[[interface]]
+name = "eth*"
+hook = "egress"
+sets = ["out"]
+[set.friends]
+sources = ["/a.txt", "/lists/", "lists.d/*.netset"]
+action = "pass"
+verify = true
+refresh = "90s"
+kind = "bloom"
+fpr = 1e-5
+choices = 1
+effort = "best"
+max-probes = 6
+skip-invalid = true
+host-bits = "mask"
+except = "partners/all.txt"
+[set.friends.guards]
+most-shrink = 0.1
+most-growth = 2
+most-ipv4 = 0.5
+most-ipv6 = 1
+protect-host = false
+protect = ["192.0.2.0/24", "2001:db8::1"]
+[set.out]
+sources = "out.txt"
+key = "dst,dport"
+memory = "64M"
+redirect = "cpu:3"
+)");
+    EXPECT_EQ(configuration.interfaces.at(0).replies, SIEVE_ACTION_PASS);
+    EXPECT_EQ(configuration.interfaces.at(0).max_flows, 4096U);
+    EXPECT_FALSE(configuration.interfaces.at(1).replies);
+    EXPECT_EQ(configuration.state_directory, "/srv/sieve");
+    EXPECT_EQ(configuration.on_stop, OnStop::unload);
+    EXPECT_EQ(configuration.listen, "[::1]:9000");
+    ASSERT_EQ(configuration.interfaces.size(), 2U);
+    EXPECT_EQ(configuration.interfaces[0].mode, kernel::ModeChoice::skb);
+    EXPECT_EQ(configuration.interfaces[0].unreadable, SIEVE_ACTION_PASS);
+    EXPECT_FALSE(configuration.interfaces[0].protect_host);
+    EXPECT_EQ(configuration.interfaces[0].protect.size(), 2U);
+    EXPECT_EQ(configuration.interfaces[0].priority, 20U);
+    EXPECT_EQ(configuration.interfaces[0].chain, (1U << 2) | (1U << 1)); // XDP_PASS is 2, XDP_DROP 1
+    EXPECT_EQ(configuration.interfaces[1].hook, kernel::HookPoint::egress);
+    const SetConfiguration* friends = configuration.find_set("friends");
+    ASSERT_NE(friends, nullptr);
+    EXPECT_EQ(friends->sources, (std::vector<SourceSpec>{FileSpec{"/a.txt"}, FolderSpec{"/lists/"},
+                                                         GlobSpec{"/etc/xdp-sieve/lists.d/*.netset"}}));
+    EXPECT_TRUE(friends->verify);
+    EXPECT_EQ(friends->refresh, std::chrono::seconds(90));
+    EXPECT_EQ(friends->feed.build.kind.kind, SIEVE_KIND_BLOOM);
+    EXPECT_EQ(friends->feed.build.fpr, 1e-5);
+    EXPECT_FALSE(friends->feed.build.bits_per_key);
+    EXPECT_EQ(friends->feed.build.prefixes.max_probes, 6U);
+    EXPECT_TRUE(friends->feed.skip_invalid);
+    EXPECT_TRUE(friends->feed.mask_host_bits);
+    EXPECT_EQ(friends->feed.except, "/etc/xdp-sieve/partners/all.txt");
+    EXPECT_FALSE(friends->feed.allow_wide);
+    EXPECT_EQ(friends->guards.most_shrink, 0.1);
+    EXPECT_FALSE(friends->guards.protect_host);
+    EXPECT_EQ(friends->guards.protect.size(), 2U);
+    const SetConfiguration* out = configuration.find_set("out");
+    ASSERT_NE(out, nullptr);
+    EXPECT_EQ(out->feed.fields, SIEVE_FIELD_DST | SIEVE_FIELD_DPORT);
+    EXPECT_EQ(out->feed.build.memory, 64U << 20);
+    ASSERT_TRUE(out->action);
+    EXPECT_EQ(out->action->target, "cpu:3");
+}
+
+// The sources of the set `bad` in a text without mistakes.
+std::vector<SourceSpec> sources(const std::string& value) {
+    return right(std::string(interface) + "[set.bad]\nsources = " + value + "\n").sets.at(0).sources;
+}
+
+TEST(ConfigurationReader, TakesUrls) {
+    EXPECT_EQ(sources("[\"https://lists.example/a?b\", \"http://127.0.0.1:8080/x\"]"),
+              (std::vector<SourceSpec>{HttpSpec{.url = "https://lists.example/a?b"},
+                                       HttpSpec{.url = "http://127.0.0.1:8080/x"}}));
+    EXPECT_EQ(sources("{ url = \"https://lists.example/a\" }"),
+              (std::vector<SourceSpec>{HttpSpec{.url = "https://lists.example/a"}}));
+    EXPECT_EQ(sources("[{ url = \"https://lists.example/a\", certificates = \"ca.pem\", proxy = "
+                      "\"http://proxy:3128\", image = true, timeout = \"20s\", most-bytes = \"2M\" }]"),
+              (std::vector<SourceSpec>{HttpSpec{.url = "https://lists.example/a",
+                                                .certificates = "/etc/xdp-sieve/ca.pem",
+                                                .proxy = "http://proxy:3128",
+                                                .limits = {std::chrono::seconds(20), 2U << 20},
+                                                .image = true}}));
+}
+
+TEST(ConfigurationReader, TakesCommands) {
+    EXPECT_EQ(
+        sources("{ command = [\"export-list\", \"--all\", \"\"], user = \"lists\", most-bytes = 1000 }"),
+        (std::vector<SourceSpec>{CommandSpec{
+            .arguments = {"export-list", "--all", ""}, .user = "lists", .limits = {.most_bytes = 1000}}}));
+    EXPECT_EQ(sources("{ command = \"export\", image = true }"),
+              (std::vector<SourceSpec>{CommandSpec{.arguments = {"export"}, .image = true}}));
+    // A path starts from the configuration's folder, a name is found in PATH.
+    EXPECT_EQ(sources("{ command = \"./export\" }"),
+              (std::vector<SourceSpec>{CommandSpec{.arguments = {"/etc/xdp-sieve/export"}}}));
+}
+
+TEST(ConfigurationReader, TakesCrowdsec) {
+    EXPECT_EQ(sources("{ crowdsec = \"http://127.0.0.1:8080\", key-file = \"key\" }"),
+              (std::vector<SourceSpec>{
+                  CrowdsecSpec{.url = "http://127.0.0.1:8080", .key_file = "/etc/xdp-sieve/key"}}));
+    EXPECT_EQ(
+        sources(
+            "{ crowdsec = \"https://lapi\", key-file = \"/key\", types = [\"ban\", \"captcha\"], scopes = "
+            "[\"Range\"], origins = [\"cscli\"], poll = \"1m\", certificates = \"/ca.pem\" }"),
+        (std::vector<SourceSpec>{CrowdsecSpec{.url = "https://lapi",
+                                              .key_file = "/key",
+                                              .types = {"ban", "captcha"},
+                                              .scopes = {"Range"},
+                                              .origins = {"cscli"},
+                                              .poll = std::chrono::minutes(1),
+                                              .certificates = "/ca.pem"}}));
+}
+
+TEST(Configuration, TellsWhichSetFollowsAStream) {
+    const Configuration configuration = right(
+        std::string(interface) + "[set.bad]\nsources = { crowdsec = \"http://lapi\", key-file = \"key\" }\n");
+    const CrowdsecSpec* stream = followed_stream(configuration.sets[0]);
+    ASSERT_NE(stream, nullptr);
+    EXPECT_EQ(stream->url, "http://lapi");
+    EXPECT_EQ(followed_stream(right(small()).sets[0]), nullptr);
+}
+
+// "a.a.a"
+std::string repeated(const std::string& part, int times, const std::string& between) {
+    std::string text = part;
+    for (int i = 1; i < times; i++) text += between + part;
+    return text;
+}
+
+struct Wrong {
+    const char* name;
+    std::string text;
+    std::uint32_t line;
+    std::string key;
+    std::string message; // a part of it
+};
+
+class WrongConfiguration : public testing::TestWithParam<Wrong> {};
+
+TEST_P(WrongConfiguration, IsRefusedWithLineAndKey) {
+    const ReadConfiguration read = service::read_configuration(GetParam().text, "x.toml");
+    ASSERT_FALSE(read.mistakes.empty());
+    const Mistake& mistake = read.mistakes.front();
+    EXPECT_EQ(mistake.line, GetParam().line) << mistake_text("x.toml", mistake);
+    EXPECT_EQ(mistake.key, GetParam().key) << mistake_text("x.toml", mistake);
+    EXPECT_NE(mistake.message.find(GetParam().message), std::string::npos) << mistake_text("x.toml", mistake);
+}
+
+// A further line in the set: line 6 of the file.
+std::string in_set(const std::string& line) {
+    return small() + line + "\n";
+}
+// A further line in the interface: line 4.
+std::string in_interface(const std::string& line) {
+    return std::string(interface) + line + "\n" + set;
+}
+
+// The whole set, with these sources: line 5 of the file.
+std::string with_sources(const std::string& value) {
+    return std::string(interface) + "[set.bad]\nsources = " + value + "\n";
+}
+std::string crowdsec(const std::string& more) {
+    return "{ crowdsec = \"http://lapi:8080\", key-file = \"/key\"" + more + " }";
+}
+
+const Wrong wrong[] = {
+    {"NotToml", small() + "sources = [\n", 6, "", "not TOML"},
+    {"KeyThatParserGivesUpOn", small() + "[[=interface]]\n", 6, "", "not TOML: expected a key"},
+    {"KeyOfTooManyParts", small() + "x = 1\n" + repeated("a", 33, ".") + " = 1\n", 7, "",
+     "a key of over 32 parts"},
+    {"HeadOfTooManyParts", small() + "[" + repeated("'a'", 150000, " . ") + "]\n", 6, "",
+     "a key of over 32 parts"},
+    {"TooManyBrackets", in_set("sources = " + std::string(150000, '[')), 6, "",
+     "nested deeper than 32 brackets"},
+    {"TooManyBraces", in_set("sources = " + repeated("{x", 150000, " = ")), 6, "",
+     "nested deeper than 32 brackets"},
+    {"DepthAfterAString", in_set("x = \"\"\"\\\"\"\"a\"\"\"\"\"\n" + repeated("a", 33, ".") + " = 1"), 7, "",
+     "a key of over 32 parts"},
+    {"KeyTwice", in_set("sources = []"), 6, "", "not TOML"},
+    {"UnknownTable", small() + "[sets.x]\n", 6, "sets", "did you mean set?"},
+    {"UnknownKey", in_set("souces = []"), 6, "set.bad.souces", "did you mean sources?"},
+    {"UnknownKeyWithoutHint", in_set("colour = 1"), 6, "set.bad.colour",
+     "expected action, allow-wide, alpha"},
+    {"UnknownServiceKey", small() + "[service]\nstate_directory = \"/x\"\n", 7, "service.state_directory",
+     "did you mean state-directory?"},
+    {"UnknownInterfaceKey", in_interface("defualt = \"drop\""), 4, "interface.defualt",
+     "did you mean default?"},
+    {"UnknownGuard", in_set("guards.most-shrnk = 1"), 6, "set.bad.guards.most-shrnk",
+     "did you mean most-shrink?"},
+    {"RelativeStateDirectory", small() + "[service]\nstate-directory = \"x\"\n", 7, "service.state-directory",
+     "an absolute path"},
+    {"OnStop", small() + "[service]\non-stop = \"die\"\n", 7, "service.on-stop",
+     R"("keep" or "unload", found "die")"},
+    {"ListenWithoutPort", small() + "[service]\nlisten = \"127.0.0.1\"\n", 7, "service.listen",
+     "expected \"ADDRESS:PORT\""},
+    {"ListenPortZero", small() + "[service]\nlisten = \"127.0.0.1:0\"\n", 7, "service.listen",
+     "found \"127.0.0.1:0\""},
+    {"ListenName", small() + "[service]\nlisten = \"localhost:19273\"\n", 7, "service.listen",
+     "found \"localhost:19273\""},
+    {"ListenWithoutBrackets", small() + "[service]\nlisten = \"::1:19273\"\n", 7, "service.listen",
+     "[ADDRESS]:PORT"},
+    {"ListenNumber", small() + "[service]\nlisten = 19273\n", 7, "service.listen", "found 19273"},
+    {"NoInterface", "[set.bad]\nsources = [\"x\"]\n", 0, "interface", "at least one [[interface]]"},
+    {"InterfaceIsTable", "[interface]\nname = \"eth0\"\n", 1, "interface", "[[interface]]"},
+    {"InterfaceWithoutName", "[[interface]]\nsets = [\"bad\"]\n" + std::string(set), 1, "interface",
+     "no name"},
+    {"InterfaceNameTooLong",
+     "[[interface]]\nname = \"a-name-of-16-abc\"\nsets = [\"bad\"]\n" + std::string(set), 2, "interface.name",
+     "1 to 15 characters"},
+    {"InterfaceTwice", std::string(interface) + interface + set, 5, "interface.name", "in an entry before"},
+    {"InterfaceWithoutSets", "[[interface]]\nname = \"eth0\"\n" + std::string(interface) + set, 1,
+     "interface", "no sets"},
+    {"Hook", in_interface("hook = \"tc\""), 4, "interface.hook",
+     R"("xdp", "ingress" or "egress", found "tc")"},
+    {"Mode", in_interface("mode = \"fast\""), 4, "interface.mode", R"("auto", "native" or "skb")"},
+    {"ModeAtTc", in_interface("mode = \"skb\"\nhook = \"egress\""), 4, "interface.mode", "only the hook xdp"},
+    {"ChainAtTc", in_interface("chain = \"pass\"\nhook = \"egress\""), 4, "interface.chain",
+     "only the hook xdp"},
+    {"Default", in_interface("default = \"count\""), 4, "interface.default",
+     R"("pass" or "drop", found "count")"},
+    {"Unreadable", in_interface("unreadable = \"count\""), 4, "interface.unreadable",
+     R"("pass" or "drop", found "count")"},
+    {"Replies", in_interface("replies = true"), 4, "interface.replies", R"("pass" or "drop", found true)"},
+    {"MaxFlows", in_interface("max-flows = 63"), 4, "interface.max-flows",
+     "a whole number of flows from 64 to 134217728, found 63"},
+    {"MaxFlowsText", in_interface("max-flows = \"many\""), 4, "interface.max-flows",
+     "a whole number of flows"},
+    {"Priority", in_interface("priority = 65536"), 4, "interface.priority", "from 1 to 65535, found 65536"},
+    {"Chain", in_interface("chain = \"never\""), 4, "interface.chain", "aborted, drop, pass"},
+    {"UnknownSet", "[[interface]]\nname = \"eth0\"\nsets = [\"bda\"]\n" + std::string(set), 3,
+     "interface.sets", "[set.bda], did you mean bad?"},
+    {"SetTwiceInOrder", "[[interface]]\nname = \"eth0\"\nsets = [\"bad\", \"bad\"]\n" + std::string(set), 3,
+     "interface.sets", "named twice"},
+    {"LimitUnderDrop",
+     "[[interface]]\nname = \"eth0\"\nsets = [\"bad\"]\ndefault = \"drop\"\n" + std::string(set) +
+         "limit = 100\n",
+     5, "set.bad", "the default of eth0 is drop; expected default = \"pass\""},
+    {"UnusedSet", small() + "[set.spare]\nsources = [\"x\"]\n", 6, "set.spare", "no interface has this set"},
+    {"SetName", small() + "[set.\"b d\"]\nsources = [\"x\"]\n", 6, "set.b d", "a set's name is"},
+    {"SetNameOfAFolder", small() + "[set.\"..\"]\nsources = [\"x\"]\n", 6, "set...", "no dot in front"},
+    {"NoSources", std::string(interface) + "[set.bad]\nkey = \"src\"\n", 4, "set.bad", "no sources"},
+    {"EmptySources", std::string(interface) + "[set.bad]\nsources = []\n", 5, "set.bad.sources",
+     "at least one"},
+    {"SourceTwice", std::string(interface) + "[set.bad]\nsources = [\"a\", \"./a\"]\n", 5, "set.bad.sources",
+     "named twice"},
+    {"SourceIsNumber", std::string(interface) + "[set.bad]\nsources = [7]\n", 5, "set.bad.sources",
+     "found 7"},
+    {"SourceScheme", with_sources("[\"ftp://lists.example/a\"]"), 5, "set.bad.sources",
+     "expected an http or https URL with a host, found \"ftp://"},
+    {"SourceUrlWithoutHost", with_sources("[\"http://\"]"), 5, "set.bad.sources", "URL with a host"},
+    {"SourceUrlTwice", with_sources("[\"http://u:secret@a/b\", \"http://u:secret@a/b\"]"), 5,
+     "set.bad.sources", "http://a/b is named twice"},
+    {"SourceTableWithoutKind", with_sources("{ timeout = \"1s\" }"), 5, "set.bad.sources",
+     "no url, command or crowdsec"},
+    {"SourceTableWithTwoKinds", with_sources("{ url = \"http://a\", command = \"b\" }"), 5, "set.bad.sources",
+     "url and command: expected only one of them"},
+    {"SourceTableKey", with_sources("{ url = \"http://a\", time-out = \"1s\" }"), 5,
+     "set.bad.sources.time-out", "did you mean timeout?"},
+    {"SourceTableUrl", with_sources("{ url = \"a.txt\" }"), 5, "set.bad.sources.url",
+     "expected an http or https URL with a host, found \"a.txt\""},
+    {"SourceUserOfUrl", with_sources("{ url = \"http://a\", user = \"x\" }"), 5, "set.bad.sources.user",
+     "unknown key"},
+    {"SourceCertificates", with_sources("{ url = \"http://a\", certificates = true }"), 5,
+     "set.bad.sources.certificates", "(PEM) of the authorities to trust, found true"},
+    {"SourceProxy", with_sources("{ url = \"http://a\", proxy = \"proxy\" }"), 5, "set.bad.sources.proxy",
+     "the URL of a proxy"},
+    {"SourceTimeout", with_sources("{ url = \"http://a\", timeout = \"25h\" }"), 5, "set.bad.sources.timeout",
+     "from \"1s\" to \"1d\""},
+    {"SourceMostBytes", with_sources("{ url = \"http://a\", most-bytes = 0 }"), 5,
+     "set.bad.sources.most-bytes", "a number of bytes"},
+    {"SourceCommandEmpty", with_sources("{ command = [] }"), 5, "set.bad.sources.command",
+     "a program and its arguments"},
+    {"SourceCommandNumber", with_sources("{ command = [\"a\", 1] }"), 5, "set.bad.sources.command",
+     "found 1"},
+    {"SourceCommandUser", with_sources("{ command = \"a\", user = 0 }"), 5, "set.bad.sources.user",
+     "the name of a user"},
+    {"CrowdsecWithoutKey", with_sources("{ crowdsec = \"http://lapi:8080\" }"), 5, "set.bad.sources",
+     "no key-file"},
+    {"CrowdsecUrl", with_sources("{ crowdsec = \"lapi\", key-file = \"/k\" }"), 5, "set.bad.sources.crowdsec",
+     "URL with a host, found \"lapi\""},
+    {"CrowdsecScope", with_sources(crowdsec(", scopes = [\"Country\"]")), 5, "set.bad.sources.scopes",
+     "expected \"Ip\" or \"Range\", found \"Country\""},
+    {"CrowdsecNoScope", with_sources(crowdsec(", scopes = []")), 5, "set.bad.sources.scopes", "at least one"},
+    {"CrowdsecNoType", with_sources(crowdsec(", types = []")), 5, "set.bad.sources.types", "at least one"},
+    {"CrowdsecTypeTwice", with_sources(crowdsec(", types = [\"ban\", \"ban\"]")), 5, "set.bad.sources.types",
+     "named twice"},
+    {"CrowdsecOrigin", with_sources(crowdsec(", origins = [1]")), 5, "set.bad.sources.origins", "found 1"},
+    {"CrowdsecPoll", with_sources(crowdsec(", poll = \"2h\"")), 5, "set.bad.sources.poll",
+     "from \"1s\" to \"1h\""},
+    {"CrowdsecBesideAFile", with_sources("[\"a.txt\", " + crowdsec("") + "]"), 5, "set.bad.sources",
+     "no other source"},
+    {"CrowdsecOfPorts", with_sources(crowdsec("")) + "key = \"src,dport\"\n", 6, "set.bad.key",
+     R"(expected "src" or "dst" for a set that follows CrowdSec)"},
+    {"Action", in_set("action = \"reject\""), 6, "set.bad.action", R"("drop", "pass" or "count")"},
+    {"ActionAndRedirect", in_set("action = \"drop\"\nredirect = \"eth1\""), 7, "set.bad.redirect",
+     "an action already"},
+    {"Empty", in_set("empty = 0"), 6, "set.bad.empty", "true or false, found 0"},
+    {"EmptyOfPairs", in_set("empty = true\nkey = \"src,dport\""), 6, "set.bad.empty",
+     "only a list of single addresses may be empty"},
+    {"EmptyInPlace", in_set("empty = true\nkind = \"ddlcbf\""), 6, "set.bad.empty",
+     "a list of kind ddlcbf, which follows files in place, may not be empty"},
+    {"Verify", in_set("verify = \"yes\""), 6, "set.bad.verify", "true or false, found \"yes\""},
+    {"RefreshWithoutUnit", in_set("refresh = 60"), 6, "set.bad.refresh", "\"30s\", \"5m\""},
+    {"RefreshZero", in_set("refresh = \"0s\""), 6, "set.bad.refresh", "from \"1s\""},
+    {"RefreshUnit", in_set("refresh = \"5y\""), 6, "set.bad.refresh", "found \"5y\""},
+    {"Kind", in_set("kind = \"cuckoo\""), 6, "set.bad.kind", "expected blocked, bloom"},
+    {"KeyFields", in_set("key = \"dst,src\""), 6, "set.bad.key", "src"},
+    {"FprText", in_set("fpr = \"low\""), 6, "set.bad.fpr",
+     "expected a number, such as 0.5 or 1e-5, found \"low\""},
+    {"FprRange", in_set("fpr = 2"), 4, "set.bad", "a false positive rate of 2, expected"},
+    {"TwoSizes", in_set("fpr = 0.1\nbits-per-key = 8"), 4, "set.bad", "only one of"},
+    {"Choices", in_set("choices = 9"), 4, "set.bad", "9 choices, expected 1 to 3"},
+    {"AlphaOfBloom", in_set("kind = \"bloom\"\nalpha = 0.5"), 4, "set.bad",
+     "alpha is no option of kind bloom"},
+    {"MaxProbes", in_set("max-probes = 0"), 4, "set.bad", "0 probes, expected 1 to 8"},
+    {"SkipInvalid", in_set("skip-invalid = 1"), 6, "set.bad.skip-invalid", "true or false, found 1"},
+    {"HostBits", in_set("host-bits = \"keep\""), 6, "set.bad.host-bits", "expected refuse or mask"},
+    {"HostBitsFlag", in_set("host-bits = true"), 6, "set.bad.host-bits",
+     "expected a number or a text, found true"},
+    {"AllowWide", in_set("allow-wide = \"yes\""), 6, "set.bad.allow-wide", "true or false, found \"yes\""},
+    {"ExceptEmpty", in_set("except = \"\""), 6, "set.bad.except", "expected a file"},
+    {"ExceptArray", in_set("except = [\"a\"]"), 6, "set.bad.except", "found an array"},
+    {"ExceptLive", in_set("except = \"a\"\nkind = \"ddlcbf\""), 6, "set.bad.except",
+     "kind ddlcbf changes while it is in force"},
+    {"ExceptStream", with_sources(crowdsec("")) + "except = \"a\"\n", 6, "set.bad.except",
+     "a set that follows CrowdSec changes while it is in force"},
+    {"Seed", in_set("seed = 1"), 6, "set.bad.seed", "unknown key"},
+    {"GuardShare", in_set("guards.most-shrink = 50"), 6, "set.bad.guards.most-shrink",
+     "a share from 0 to 1, found 50"},
+    {"GuardIsText", in_set("guards.most-ipv4 = \"all\""), 6, "set.bad.guards.most-ipv4", "found \"all\""},
+    {"GuardNotANumber", in_set("guards.most-growth = nan"), 6, "set.bad.guards.most-growth", "from 1 to"},
+    {"ProtectOfAnInterface", in_interface("protect = [\"192.0.2.1\", \"192.0.2.0/33\"]"), 4,
+     "interface.protect", "192.0.2.0/33"},
+    {"ProtectTooMany", in_interface("protect = \"10.0.0.0/15\""), 4, "interface.protect",
+     "more than 65536 addresses"},
+    {"Protect", in_set("guards.protect = [\"gateway\"]"), 6, "set.bad.guards.protect", "gateway"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Each, WrongConfiguration, testing::ValuesIn(wrong),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST(ConfigurationReader, TellsMistakesInTheOrderOfTheFile) {
+    const ReadConfiguration wrong = read("[service]\non-stop = 1\n[[interface]]\nname = 2\nsets = [\"x\"]\n");
+    ASSERT_EQ(wrong.mistakes.size(), 3U);
+    EXPECT_EQ(wrong.mistakes[0].line, 2U);
+    EXPECT_EQ(wrong.mistakes[1].line, 4U);
+    EXPECT_EQ(wrong.mistakes[2].line, 5U);
+}
+
+TEST(ConfigurationReader, NamesFileLineAndColumn) {
+    const test::Files files;
+    const std::string path = files.feed("x.toml", {"[[interface]]", "name = \"eth0\"", "sets = [\"bad\", 7]",
+                                                   "[set.bad]", "sources = [\"x\"]", "verify = 1"});
+    const auto loaded = load_configuration(path);
+    ASSERT_FALSE(loaded);
+    EXPECT_EQ(loaded.error().kind, ErrorKind::bad_input);
+    EXPECT_EQ(loaded.error().message,
+              path + ":3:16: interface.sets: expected the name of a set, found 7 (and 1 more mistake)");
+}
+
+TEST(ConfigurationReader, RefusesWhatIsNoFile) {
+    EXPECT_FALSE(load_configuration("/nonexistent/xdp-sieve.toml"));
+    EXPECT_FALSE(load_configuration("/"));
+    EXPECT_FALSE(load_configuration("/dev/zero"));
+    for (const char* path : {"/nonexistent/xdp-sieve.toml", "/", "/dev/zero"})
+        EXPECT_FALSE(load_configuration(path, From::files)) << path;
+}
+
+TEST(ConfigurationReader, ReadsAPipeUnlessOnlyFilesAreWanted) {
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
+    const UniqueFd reading(ends[0]);
+    {
+        const UniqueFd writing(ends[1]);
+        ASSERT_TRUE(write_all(writing.get(), small()));
+    }
+    const std::string path = "/proc/self/fd/" + std::to_string(reading.get());
+    EXPECT_EQ(load_configuration(path, From::files).error().message,
+              path + ": is no regular file, expected a configuration");
+    EXPECT_TRUE(load_configuration(path));
+    // Nobody will ever write to this one.
+    const test::Files files;
+    ASSERT_EQ(::mkfifo(files.path("fifo").c_str(), 0600), 0);
+    EXPECT_FALSE(load_configuration(files.path("fifo"), From::files));
+    EXPECT_TRUE(load_configuration(files.feed("c.toml", {small()}), From::files));
+}
+
+TEST(ConfigurationReader, TakesDotsAndBracketsInTextsAndComments) {
+    const std::string many = repeated("[x", 100, ".");
+    EXPECT_TRUE(read(small() + "# " + many + " \"\"\" '\n" + "except = '" + many + "'\n# \"" + many)
+                    .mistakes.empty());
+    EXPECT_TRUE(read(small() + "except = \"\"\"\n" + many +
+                     "\\\"\"\"\"\" # \"\n"
+                     "# '''\n")
+                    .mistakes.empty());
+    std::string addresses = "protect = [ '192.0.2.1'";
+    for (int i = 0; i < 5000; i++) addresses += ", \"192.0.2.1\"";
+    const ReadConfiguration configuration = read(std::string(interface) + addresses + " ]\n" + set);
+    ASSERT_TRUE(configuration.mistakes.empty()) << mistake_text("", configuration.mistakes[0]);
+}
+
+TEST(Configuration, AnInterfacesOwnEntryComesBeforePatterns) {
+    const Configuration configuration = right(
+        "[[interface]]\nname = \"e*\"\nsets = [\"bad\"]\n[[interface]]\nname = \"eth?\"\nsets = [\"bad\"]\n" +
+        small());
+    EXPECT_EQ(entry_for(configuration, "eth0", kernel::HookPoint::xdp), &configuration.interfaces[2]);
+    EXPECT_EQ(entry_for(configuration, "eth1", kernel::HookPoint::xdp), &configuration.interfaces[0]);
+    EXPECT_EQ(entry_for(configuration, "wlan0", kernel::HookPoint::xdp), nullptr);
+    EXPECT_EQ(entry_for(configuration, "eth0", kernel::HookPoint::egress), nullptr);
+}
+
+TEST(Configuration, KnowsWhichSetsTakePackets) {
+    const auto takes = [](const std::string& more, const std::string& line) {
+        const Configuration configuration = right(std::string(interface) + more + set + line);
+        return takes_packets(configuration, configuration.sets.front());
+    };
+    EXPECT_TRUE(takes("", ""));
+    EXPECT_FALSE(takes("default = \"drop\"\n", ""));
+    EXPECT_FALSE(takes("", "action = \"count\"\n"));
+    EXPECT_TRUE(takes("default = \"drop\"\n", "action = \"drop\"\n"));
+    EXPECT_TRUE(takes("", "redirect = \"eth1\"\n"));
+}
+
+// --- configuration_text ------------------------------------------------------------------------------------
+
+TEST(ConfigurationText, ReadsBackToTheSame) {
+    const std::string texts[] = {
+        small(),
+        in_set("empty = true"),
+        in_set("fpr = 1e-05\nverify = true\nkind = \"bloom\"\nhashes = 5\nrefresh = \"90s\"\nthreads = 2"),
+        in_set("memory = 1e6\nkind = \"ddlcbf\"\nguards.protect = [\"192.0.2.1-192.0.2.9\"]\naction = "
+               "\"count\""),
+        in_set("alpha = 0.25\nskip-invalid = true\nkey = \"src,dport\"\nredirect = \"eth1\""),
+        in_set("limit = \"1000/2000\"\nkind = \"auto\""),
+        in_set("except = \"a \\\"b\\\"\"\nhost-bits = \"mask\"\nallow-wide = true"),
+        in_set("allow-wide = true\nguards.most-ipv6 = 0.5"),
+        in_interface("mode = \"native\"\npriority = 7\nchain = \"none\"\ndefault = \"drop\""),
+        "[service]\nlisten = \"\"\n" + in_interface("unreadable = \"pass\"\nprotect-host = false"),
+        with_sources("[\"a/\", \"http://a:b@c/d?e#f\", { url = \"https://g\", proxy = \"socks5h://h\", "
+                     "timeout = \"1d\", "
+                     "most-bytes = 7, image = true }, { command = [\"i\", \"\\u0001\"], user = \"j\", image "
+                     "= true }]"),
+        in_set("guards.unchecked-images = true"),
+        in_set("action = \"drop\"\nreplies = \"drop\""),
+        in_interface("replies = \"pass\"\nmax-flows = 100"),
+        with_sources(crowdsec(", origins = [\"lists\"], poll = \"90s\"")),
+        std::string(interface) + "[set.bad]\nsources = [\"a\\\"\\\\b\\u0001\", \"lists/\", \"*.txt\"]\n",
+    };
+    for (const std::string& text : texts) {
+        const Configuration configuration = right(text);
+        const std::string printed = configuration_text(configuration);
+        const Configuration again = right(printed);
+        EXPECT_EQ(configuration_text(again), printed) << text;
+        ASSERT_EQ(again.sets.size(), 1U);
+        const SetConfiguration& a = configuration.sets[0];
+        const SetConfiguration& b = again.sets[0];
+        EXPECT_EQ(a.sources, b.sources) << printed;
+        EXPECT_EQ(a.feed.fields, b.feed.fields);
+        EXPECT_EQ(a.feed.build.fpr, b.feed.build.fpr);
+        EXPECT_EQ(a.feed.build.memory, b.feed.build.memory);
+        EXPECT_EQ(a.feed.build.kind.alpha, b.feed.build.kind.alpha);
+        EXPECT_EQ(a.feed.build.threads, b.feed.build.threads);
+        EXPECT_EQ(a.refresh, b.refresh);
+        EXPECT_EQ(a.verify, b.verify);
+        EXPECT_EQ(a.empty, b.empty);
+        EXPECT_EQ(a.guards.unchecked_images, b.guards.unchecked_images);
+        EXPECT_EQ(a.action.has_value(), b.action.has_value());
+        EXPECT_EQ(a.keeps_replies_out, b.keeps_replies_out);
+        EXPECT_EQ(configuration.interfaces[0].replies, again.interfaces[0].replies);
+        EXPECT_EQ(configuration.interfaces[0].max_flows, again.interfaces[0].max_flows);
+        EXPECT_EQ(configuration.listen, again.listen);
+        EXPECT_EQ(configuration.interfaces[0].unreadable, again.interfaces[0].unreadable);
+        EXPECT_EQ(configuration.interfaces[0].chain, again.interfaces[0].chain);
+        EXPECT_EQ(configuration.interfaces[0].mode, again.interfaces[0].mode);
+    }
+}
+
+TEST(ConfigurationText, NamesEveryKeyThatTheReaderKnows) {
+    // The reader lists its keys when it meets an unknown key that resembles none of them.
+    const std::string printed = configuration_text(right(small()));
+    for (const char* at : {"service.", "set.bad.", "set.bad.guards.", "interface."}) {
+        const std::string key = "qqqqqqqqqqqq";
+        std::string text;
+        if (std::string(at) == "service.") text = small() + "[service]\n" + key + " = 1\n";
+        if (std::string(at) == "set.bad.") text = in_set(key + " = 1");
+        if (std::string(at) == "set.bad.guards.") text = in_set("guards." + key + " = 1");
+        if (std::string(at) == "interface.") text = in_interface(key + " = 1");
+        const ReadConfiguration wrong = read(text);
+        ASSERT_EQ(wrong.mistakes.size(), 1U);
+        std::string list = wrong.mistakes[0].message.substr(wrong.mistakes[0].message.find("expected ") + 9);
+        for (std::size_t or_at; (or_at = list.find(" or ")) != std::string::npos;)
+            list.replace(or_at, 4, ", ");
+        std::istringstream words(list);
+        for (std::string word; words >> word;) {
+            if (word.back() == ',') word.pop_back();
+            // Each configuration has a size in one form only, and one action.
+            if (word == "fpr" || word == "memory" || word == "redirect" || word == "limit" ||
+                word == "guards")
+                continue;
+            EXPECT_NE(printed.find("\n" + word + " = "), printed.find("\n# " + word + ":")) << at << word;
+        }
+    }
+}
+
+TEST(ConfigurationText, NamesEveryKeyOfASource) {
+    const auto printed = [](const std::string& source) {
+        return configuration_text(right(with_sources("{ " + source + " }")));
+    };
+    struct Kind {
+        std::string source;
+        std::vector<std::string> keys;
+    };
+    for (const Kind& kind :
+         {Kind{"url = \"http://a\"", {"certificates", "image", "most-bytes", "proxy", "timeout", "url"}},
+          Kind{"command = \"a\"", {"command", "image", "most-bytes", "timeout", "user"}},
+          Kind{"crowdsec = \"http://a\", key-file = \"/k\"",
+               {"certificates", "crowdsec", "key-file", "origins", "poll", "scopes", "types"}}}) {
+        const ReadConfiguration wrong = read(with_sources("{ " + kind.source + ", qqqqqqqqqqqq = 1 }"));
+        ASSERT_EQ(wrong.mistakes.size(), 1U);
+        std::string known;
+        for (std::size_t i = 0; i < kind.keys.size(); i++) {
+            known += (i == 0 ? "" : i + 1 == kind.keys.size() ? " or " : ", ") + kind.keys[i];
+            EXPECT_NE(printed(kind.source).find(" " + kind.keys[i] + " = "), std::string::npos)
+                << kind.keys[i];
+        }
+        EXPECT_EQ(wrong.mistakes[0].message, "unknown key, expected " + known);
+    }
+}
+
+TEST(ConfigurationText, TellsWhatDecidesABuild) {
+    const auto text = [](const std::string& line) { return build_text(right(in_set(line)).sets[0]); };
+    const std::string plain = text("");
+    EXPECT_EQ(plain, text("refresh = \"5m\""));
+    EXPECT_EQ(plain, text("threads = 3"));
+    EXPECT_EQ(text("kind = \"blocked\""), text("kind = \"blocked\"\nbits-per-key = 16")); // the standard
+    for (const char* line :
+         {"bits-per-key = 17", "fpr = 0.01", "kind = \"bloom\"", "verify = true", "key = \"dst\"",
+          "skip-invalid = true", "guards.most-ipv4 = 0.1", "rounds = 3", "except = \"a\"",
+          "host-bits = \"mask\"", "allow-wide = true", "guards.unchecked-images = true"})
+        EXPECT_NE(plain, text(line)) << line;
+}
+
+// A list may then cover any share, unless a guard says what share.
+TEST(ConfigurationReader, AWideListIsWhatTheGuardsAllow) {
+    const GuardLimits standard = right(in_set("")).sets[0].guards;
+    const GuardLimits wide = right(in_set("allow-wide = true")).sets[0].guards;
+    EXPECT_LT(standard.most_ipv4, 1);
+    EXPECT_EQ(wide.most_ipv4, 1);
+    EXPECT_EQ(wide.most_ipv6, 1);
+    const GuardLimits one = right(in_set("allow-wide = true\nguards.most-ipv4 = 0.5")).sets[0].guards;
+    EXPECT_EQ(one.most_ipv4, 0.5);
+    EXPECT_EQ(one.most_ipv6, 1);
+}
+
+TEST(ConfigurationText, IsAlsoJson) {
+    const std::string json = configuration_json(right(small()));
+    EXPECT_NE(json.find("\"state-directory\""), std::string::npos) << json;
+    EXPECT_EQ(json.front(), '{');
+}
+
+} // namespace
+} // namespace sieve::service

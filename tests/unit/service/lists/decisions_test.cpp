@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/lists/decisions.hpp"
+
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "unit/service/live/live_world.hpp"
+
+namespace sieve::service::live {
+namespace {
+
+using std::chrono::milliseconds;
+using test::at_second;
+using test::claim;
+
+constexpr Time now = Time(std::chrono::seconds(1000));
+
+// As crowdsec 1.4.6 writes one.
+std::string decision(const std::string& value, int id = 1, const std::string& duration = "59m30.5s",
+                     const std::string& scope = "Ip", const std::string& type = "ban",
+                     const std::string& origin = "cscli") {
+    return R"({"duration":")" + duration + R"(","id":)" + std::to_string(id) + R"(,"origin":")" + origin +
+           R"(","scenario":"manual","scope":")" + scope + R"(","type":")" + type + R"(","value":")" + value +
+           "\"}";
+}
+
+Result<Decisions> parse(const std::string& text, const DecisionFilter& filter = {}) {
+    return parse_decisions(text, filter, now);
+}
+
+std::string fault_of(const std::string& text) {
+    const auto parsed = parse(text);
+    return parsed ? "no fault" : parsed.error().message;
+}
+
+TEST(GoDuration, IsReadAsGoWritesIt) {
+    using std::chrono::nanoseconds;
+    const auto ms = [](std::int64_t count) { return nanoseconds(count * 1'000'000); };
+    EXPECT_EQ(parse_go_duration("3h59m30s"), ms(14370000));
+    EXPECT_EQ(parse_go_duration("-3h2m1.5s"), ms(-10921500));
+    EXPECT_EQ(parse_go_duration("1.5s"), ms(1500));
+    EXPECT_EQ(parse_go_duration("250ms"), ms(250));
+    EXPECT_EQ(parse_go_duration("12us"), nanoseconds(12000));
+    EXPECT_EQ(parse_go_duration("12\xc2\xb5s"), nanoseconds(12000));
+    EXPECT_EQ(parse_go_duration("7ns"), nanoseconds(7));
+    EXPECT_EQ(parse_go_duration("0s"), ms(0));
+    EXPECT_EQ(parse_go_duration("167h59m59.123456789s"), nanoseconds(604799123456789));
+    for (const char* text : {"", "-", "3", "h", "3x", "3 h", "3h4", "1e3s", "nans", "infs", "0x10s", "3h-4m",
+                             "99999999999999h", "1..5s", "--1s", "s1"})
+        EXPECT_FALSE(parse_go_duration(text)) << text;
+}
+
+TEST(Decisions, AreReadFromAnAnswer) {
+    const auto parsed = parse(R"({"new":[)" + decision("192.0.2.1", 5) + "," +
+                              decision("198.51.100.0/24", 6, "1h0m0s", "Range") + R"(],"deleted":[)" +
+                              decision("2001:db8::1", 3, "-3h2m1.5s") + "]}");
+    ASSERT_TRUE(parsed) << parsed.error().message;
+    EXPECT_EQ(parsed->added, (std::vector<Claim>{claim("192.0.2.1", 5, now + milliseconds(3570500)),
+                                                 claim("198.51.100.0/24", 6, now + std::chrono::hours(1))}));
+    ASSERT_EQ(parsed->deleted.size(), 1U);
+    EXPECT_EQ(parsed->deleted[0].prefix, test::prefix_of("2001:db8::1"));
+    EXPECT_EQ(parsed->deleted[0].id, 3U);
+}
+
+TEST(Decisions, MayBeNone) {
+    const auto parsed = parse(R"({"deleted":null,"new":null})");
+    ASSERT_TRUE(parsed) << parsed.error().message;
+    EXPECT_TRUE(parsed->added.empty() && parsed->deleted.empty());
+}
+
+TEST(Decisions, OthersAreIgnoredAndCounted) {
+    const std::string text = R"({"new":[)" + decision("DE", 1, "1h", "Country") + "," +
+                             decision("192.0.2.1", 2, "1h", "Ip", "captcha") + "," +
+                             decision("192.0.2.2", 3, "1h", "ip", "BAN", "CAPI") + "," +
+                             decision("192.0.2.3", 4) + "]}";
+    auto parsed = parse(text);
+    ASSERT_TRUE(parsed) << parsed.error().message;
+    EXPECT_EQ(parsed->added.size(), 2U);
+    EXPECT_EQ(parsed->ignored, 2U);
+    EXPECT_EQ(parsed->first_ignored, "scope Country");
+    parsed = parse(text, {.origins = {"cscli"}});
+    ASSERT_TRUE(parsed);
+    ASSERT_EQ(parsed->added.size(), 1U);
+    EXPECT_EQ(parsed->added[0].id, 4U);
+}
+
+TEST(Decisions, ThatHaveEndedAreLeftOut) {
+    const auto parsed = parse(R"({"new":[)" + decision("192.0.2.1", 1, "-3h2m1.5s") + "," +
+                              decision("192.0.2.2", 2, "0s") + "]}");
+    ASSERT_TRUE(parsed);
+    EXPECT_TRUE(parsed->added.empty());
+    EXPECT_EQ(parsed->unusable, 0U);
+}
+
+TEST(Decisions, ValuesAreAddressesAndPrefixes) {
+    EXPECT_EQ(parse_decision_value("::ffff:192.0.2.1", false), test::prefix_of("192.0.2.1"));
+    EXPECT_EQ(parse_decision_value("::ffff:192.0.2.0/120", true), test::prefix_of("192.0.2.0/24"));
+    EXPECT_EQ(parse_decision_value("192.0.2.77/24", true), test::prefix_of("192.0.2.0/24")); // bits beyond
+    EXPECT_EQ(parse_decision_value("192.0.2.1/32", true), test::prefix_of("192.0.2.1"));
+    EXPECT_EQ(parse_decision_value("2001:db8::/32", true), test::prefix_of("2001:db8::/32"));
+    for (const char* text : {"0.0.0.0/0", "::/0", "::ffff:0:0/96", "192.0.2.1/33", "192.0.2.1/-1",
+                             "192.0.2.1/", "/24", "192.0.2/24", "192.0.2.1/24x", "example.org", ""})
+        EXPECT_FALSE(parse_decision_value(text, true)) << text;
+    EXPECT_FALSE(parse_decision_value("192.0.2.0/24", false));
+}
+
+TEST(Decisions, AnUnusableValueLeavesOutItsDecisionOnly) {
+    const auto parsed = parse(R"({"new":[)" + decision("0.0.0.0/0", 1, "1h", "Range") + "," +
+                              decision("192.0.2.2", 2) + "," + decision("nobody", 3) + "]}");
+    ASSERT_TRUE(parsed) << parsed.error().message;
+    EXPECT_EQ(parsed->added.size(), 1U);
+    EXPECT_EQ(parsed->unusable, 2U);
+    EXPECT_EQ(parsed->first_unusable,
+              "decision 1: \"0.0.0.0/0\" is every address of its family, expected a part of them");
+}
+
+TEST(Decisions, AnAnswerThatIsNoneIsRefused) {
+    EXPECT_NE(fault_of("<html>"), "no fault");
+    EXPECT_NE(fault_of(""), "no fault");
+    EXPECT_NE(fault_of(R"({"new":[)" + decision("192.0.2.1")), "no fault"); // cut short
+    EXPECT_NE(fault_of(R"({"new":null,"deleted":null} x)"), "no fault");
+    EXPECT_EQ(fault_of(R"({"message":"access forbidden"})"),
+              "has neither \"new\" nor \"deleted\", expected an answer of CrowdSec's decision stream");
+    EXPECT_EQ(fault_of("[]"), "found a JSON array, expected an object with \"new\" and \"deleted\"");
+    EXPECT_EQ(fault_of("7"), "found a single value, expected an object with \"new\" and \"deleted\"");
+    EXPECT_EQ(fault_of(R"({"new":7})"), "\"new\" is 7, expected a list of decisions");
+    EXPECT_EQ(fault_of(R"({"new":{}})"), "\"new\" is an object, expected a list of decisions");
+    EXPECT_EQ(fault_of(R"({"new":["x"]})"), "\"new\" holds \"x\", expected decisions");
+    EXPECT_EQ(fault_of(R"({"new":[null]})"), "\"new\" holds null, expected decisions");
+    const std::string good = decision("192.0.2.1");
+    const auto with = [&](std::string from, const std::string& to) {
+        std::string text = good;
+        text.replace(text.find(from), from.size(), to);
+        return fault_of(R"({"deleted":null,"new":[)" + good + "," + text + "]}");
+    };
+    EXPECT_EQ(with(R"("id":1)", R"("id":"1")"),
+              "decision 2 of \"new\": its id is \"1\", expected a number from 0 on");
+    EXPECT_EQ(with(R"("id":1)", R"("id":-1)"),
+              "decision 2 of \"new\": its id is -1, expected a number from 0 on");
+    EXPECT_EQ(with(R"("id":1)", R"("id":1.5)"),
+              "decision 2 of \"new\": its id is 1.5, expected a number from 0 on");
+    EXPECT_EQ(with(R"("id":1,)", ""), "decision 2 of \"new\" has no id");
+    EXPECT_EQ(with(R"("id":1)", R"("id":1,"id":2)"), "decision 2 of \"new\" has \"id\" twice");
+    EXPECT_EQ(with(R"("192.0.2.1")", "17"), "decision 2 of \"new\": its value is 17, expected a text");
+    EXPECT_EQ(with(R"("192.0.2.1")", "[]"),
+              "decision 2 of \"new\": its value is no simple value, expected a text");
+    EXPECT_EQ(with(R"("59m30.5s")", R"("soon")"),
+              "decision 2 of \"new\": its duration is \"soon\", expected one such as \"3h59m30s\"");
+    EXPECT_EQ(with(R"("duration":"59m30.5s",)", ""), "decision 2 of \"new\" has no duration");
+    std::string deep = R"({"new":[{"x":)";
+    for (int i = 0; i < 100'000; i++) deep += "[";
+    EXPECT_EQ(fault_of(deep), "is nested more than 16 deep");
+}
+
+TEST(Decisions, MembersThatDoNotCountAreSkipped) {
+    const auto parsed = parse(R"({"links":{"new":[1]},"new":[{"x":[{"id":"a"},[1]],"uuid":null,)" +
+                              decision("192.0.2.1").substr(1) + "]}");
+    ASSERT_TRUE(parsed) << parsed.error().message;
+    EXPECT_EQ(parsed->added.size(), 1U);
+}
+
+// Whatever is changed in an answer, it is read or refused with one sentence, and what is read is well-formed.
+TEST(Decisions, AnyBytesAreReadOrRefused) {
+    const std::string good = R"({"new":[)" + decision("192.0.2.1", 5) + "," +
+                             decision("198.51.100.0/24", 6, "1h0m0s", "Range") + R"(],"deleted":[)" +
+                             decision("2001:db8::1", 3, "-3h2m1.5s") + R"(],"x":[{"y":null}]})";
+    std::mt19937_64 random(17);
+    int read = 0;
+    for (int i = 0; i < 50'000; i++) {
+        std::string text = good;
+        for (std::uint64_t changes = 1 + random() % 3; changes > 0; changes--) {
+            const std::size_t at = random() % text.size();
+            switch (random() % 4) {
+            case 0:
+                text[at] = static_cast<char>(random());
+                break;
+            case 1:
+                text.erase(at, 1 + random() % 10);
+                break;
+            case 2:
+                text.insert(at, 1, "{}[],:\"0-./"[random() % 11]);
+                break;
+            default:
+                text.insert(at, good.substr(random() % good.size(), random() % 40));
+            }
+            if (text.empty()) break;
+        }
+        const auto parsed = parse(text);
+        if (!parsed) {
+            ASSERT_FALSE(parsed.error().message.empty());
+            for (const char c : parsed.error().message)
+                ASSERT_TRUE(c >= ' ' && c < 0x7f) << parsed.error().message;
+            continue;
+        }
+        read++;
+        for (const Claim& claim : parsed->added) {
+            ASSERT_EQ(claim.prefix.address & claim.prefix.host_bits(), 0U);
+            ASSERT_GT(claim.prefix.length, 0);
+            ASSERT_GT(claim.until, now);
+        }
+    }
+    EXPECT_GT(read, 1000);
+}
+
+TEST(Decisions, HaveLimits) {
+    const std::string text = R"({"new":[)" + decision("192.0.2.1") + "," + decision("192.0.2.2") + "]}";
+    EXPECT_EQ(parse_decisions(text, {}, now, {.decisions = 1}).error().message,
+              "found more than 1 decisions, the limit");
+    EXPECT_EQ(parse_decisions(text, {}, now, {.bytes = 10}).error().message,
+              "larger than 10 bytes, the limit");
+}
+
+} // namespace
+} // namespace sieve::service::live

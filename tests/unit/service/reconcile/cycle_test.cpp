@@ -1,0 +1,782 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/reconcile/cycle.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "libsieve/feeds/text/key_text.hpp"
+#include "libsieve/image/image.hpp"
+#include "libsieve/service/live/live_image.hpp"
+#include "libsieve/util/write_all.hpp"
+#include "unit/control/fake_kernel.hpp"
+#include "unit/control/files.hpp"
+#include "unit/service/in_process.hpp"
+#include "unit/service/lists.hpp"
+
+namespace sieve::service {
+namespace {
+
+using test::FakeKernel;
+using test::Files;
+
+class CycleTest : public testing::Test {
+  protected:
+    Files files;
+    FakeKernel kernel;
+    test::FakeHost host;
+    Configuration configuration;
+    StateDirectory state =
+        StateDirectory::open(files.path("state"), std::chrono::milliseconds(0), {}).value();
+    std::vector<std::string> remarks;
+    SandboxSettings sandbox = test::in_process();
+
+    CycleTest() {
+        configuration.interfaces.push_back({.name = "eth0", .sets = {"a", "b"}});
+        add_set("a", {"192.0.2.1"});
+        add_set("b", {"192.0.2.2", "192.0.2.3"});
+    }
+
+    void add_set(const std::string& name, const std::vector<std::string>& entries) {
+        SetConfiguration set;
+        set.name = name;
+        set.sources = {FileSpec{files.feed(name + ".txt", entries)}};
+        set.feed = Files::quick();
+        configuration.sets.push_back(std::move(set));
+    }
+    Result<CycleReport> run(CycleOptions options = {}) {
+        options.sandbox = sandbox;
+        control::Observer observer;
+        observer.remark = [this](const std::string& text) { remarks.push_back(text); };
+        kernel.steps.clear();
+        return run_cycle(kernel, configuration, state, host, options, observer);
+    }
+    CycleReport done(const CycleOptions& options = {}) {
+        auto report = run(options);
+        if (!report) throw std::runtime_error(report.error().message);
+        for (const HookReport& hook : report->hooks) EXPECT_FALSE(hook.error) << hook.error->message;
+        return std::move(*report);
+    }
+    Error refused(const CycleOptions& options = {}) {
+        const auto report = run(options);
+        EXPECT_FALSE(report);
+        EXPECT_FALSE(kernel.changed());
+        return report ? Error{} : report.error();
+    }
+    std::uint32_t map_of(const std::string& set) {
+        const kernel::SetInForce* found = kernel.running.table.find(set);
+        return found == nullptr ? 0 : found->map_id;
+    }
+    // Makes the set a filter with its keys behind it.
+    static void verify(SetConfiguration& set) {
+        set.feed.build.kind.kind = SIEVE_KIND_XORSAT;
+        set.verify = true;
+    }
+    // Only these can be joined, or have something to verify.
+    void make_filters() {
+        for (SetConfiguration& set : configuration.sets) set.feed.build.kind.kind = SIEVE_KIND_XORSAT;
+    }
+};
+
+TEST_F(CycleTest, TheFirstAttachesAndTheSecondChangesNothing) {
+    const CycleReport first = done();
+    EXPECT_TRUE(first.changed);
+    EXPECT_EQ(kernel.count("attach"), 1U);
+    ASSERT_EQ(first.sets.size(), 2U);
+    EXPECT_EQ(first.sets[1].outcome, SetOutcome::replaced);
+    EXPECT_EQ(first.sets[1].last_good->entries, 2U);
+    EXPECT_EQ(state.hooks([](const std::string&) {}).value(),
+              (std::vector<ManagedHook>{{"eth0", kernel::HookPoint::xdp, 41}}));
+
+    const std::uint32_t a = map_of("a");
+    const CycleReport second = done();
+    EXPECT_FALSE(second.changed);
+    EXPECT_TRUE(kernel.steps.empty());
+    EXPECT_EQ(map_of("a"), a);
+    EXPECT_EQ(second.sets[0].outcome, SetOutcome::unchanged);
+    EXPECT_TRUE(remarks.empty());
+}
+
+// Whoever pauses an interface takes the program off under the lock, so whoever takes the lock later must
+// look.
+TEST_F(CycleTest, NoProgramComesWhereSomebodyPausedMeanwhile) {
+    kernel.on_lock = [&] { ASSERT_TRUE(add_pause(files.path("state"), "eth0")); };
+    const auto report = run();
+    ASSERT_TRUE(report) << report.error().message;
+    ASSERT_TRUE(report->hooks.at(0).error);
+    const Error& error = *report->hooks[0].error;
+    EXPECT_EQ(error.kind, ErrorKind::changed_meanwhile) << error.message;
+    EXPECT_NE(error.message.find("eth0: was paused meanwhile"), std::string::npos) << error.message;
+    EXPECT_FALSE(kernel.changed());
+    kernel.on_lock = nullptr;
+    EXPECT_TRUE(end_pause(files.path("state"), "").value());
+    EXPECT_TRUE(done().changed);
+}
+
+TEST_F(CycleTest, APauseTakesTheProgramOffAndListsGoOn) {
+    done();
+    ASSERT_TRUE(add_pause(files.path("state"), ""));
+    files.feed("b.txt", {"192.0.2.2"});
+    const CycleReport paused = done();
+    ASSERT_EQ(paused.hooks.size(), 1U);
+    EXPECT_TRUE(paused.hooks[0].plan.paused);
+    EXPECT_EQ(kernel.count("detach"), 1U);
+    EXPECT_EQ(paused.sets[1].outcome, SetOutcome::replaced);
+    EXPECT_FALSE(done().changed);
+    EXPECT_TRUE(kernel.steps.empty());
+    EXPECT_TRUE(end_pause(files.path("state"), "").value());
+    const CycleReport resumed = done({.ask = Ask::nothing});
+    EXPECT_EQ(kernel.count("attach"), 1U);
+    EXPECT_EQ(resumed.sets[1].last_good->entries, 1U);
+}
+
+TEST_F(CycleTest, AListThatChangesReplacesItsFilterOnly) {
+    done();
+    const std::uint32_t a = map_of("a");
+    const std::uint32_t b = map_of("b");
+    files.feed("b.txt", {"192.0.2.2"});
+    const CycleReport report = done();
+    EXPECT_TRUE(report.changed);
+    EXPECT_EQ(kernel.steps,
+              (std::vector<std::string>{"trial", "bring in b", "test b", "lock", "replace", "unlock"}));
+    EXPECT_EQ(map_of("a"), a);
+    EXPECT_NE(map_of("b"), b);
+    EXPECT_EQ(report.sets[0].outcome, SetOutcome::unchanged);
+    EXPECT_EQ(report.sets[1].outcome, SetOutcome::replaced);
+    EXPECT_EQ(report.sets[1].entries_before, 2U);
+    EXPECT_FALSE(done().changed);
+}
+
+// With `join`, one lookup answers for the sets, and does so again after each change of a list.
+TEST_F(CycleTest, SetsAreJoinedFromTheirLists) {
+    make_filters();
+    const auto joined = [&](const std::string& set) { return kernel.running.table.find(set)->joined; };
+    done();
+    EXPECT_EQ(kernel.running.table.joint_id, 0U);
+    configuration.interfaces[0].join = true;
+    const std::uint32_t a = map_of("a");
+    EXPECT_TRUE(done().changed) << "nothing else has changed";
+    EXPECT_EQ(kernel.steps,
+              (std::vector<std::string>{"bring in joint of a b", "lock", "trial", "replace",
+                                        "unlock"})); // the trial asks about the host's addresses
+    EXPECT_EQ(joined("b"), 1U);
+    EXPECT_EQ(map_of("a"), a);
+    EXPECT_FALSE(done().changed);
+    EXPECT_TRUE(kernel.steps.empty());
+
+    files.feed("b.txt", {"192.0.2.7"});
+    EXPECT_TRUE(done().changed);
+    EXPECT_EQ(kernel.steps,
+              (std::vector<std::string>{"trial", "bring in b", "test b", "lock", "replace", "unlock",
+                                        "bring in joint of a b", "lock", "trial", "replace", "unlock"}));
+    EXPECT_EQ(joined("b"), 1U);
+    EXPECT_EQ(remarks.back(), "eth0 xdp: one lookup answers for a, b");
+
+    // A failure leaves the new list in force.
+    kernel.refuses_joint = true;
+    files.feed("b.txt", {"192.0.2.8"});
+    const CycleReport report = done();
+    EXPECT_EQ(report.sets[1].outcome, SetOutcome::replaced);
+    EXPECT_EQ(joined("b"), std::nullopt);
+    EXPECT_NE(remarks.back().find("asked one by one, since joining them failed"), std::string::npos);
+    kernel.refuses_joint = false;
+    EXPECT_TRUE(done().changed);
+    EXPECT_EQ(joined("b"), 1U);
+}
+
+TEST_F(CycleTest, WhatCannotBeJoinedIsNotTriedInEachCycle) {
+    make_filters();
+    configuration.interfaces[0].join = true;
+    verify(configuration.sets[1]);
+    done();
+    EXPECT_EQ(kernel.running.table.joint_id, 0U);
+    EXPECT_FALSE(done().changed);
+    EXPECT_TRUE(kernel.steps.empty());
+}
+
+// 256 exceptions at a rate of a few percent: unless the builder sees to it, the joint filter names the set
+// for some of them in nearly every build.
+TEST_F(CycleTest, ASetWithExceptionsIsJoinedAndNeverNamedForThem) {
+    make_filters();
+    const auto network = [](const std::string& begin) {
+        std::vector<std::string> entries;
+        for (int i = 0; i < 250; i++) entries.push_back(begin + std::to_string(i));
+        return entries;
+    };
+    std::vector<std::string> entries = network("10.1.2.");
+    configuration.interfaces[0].join = true;
+    for (SetConfiguration& set : configuration.sets) set.feed.build.bits_per_key = 8;
+    configuration.sets[1].feed.except = files.feed("exceptions.txt", {"198.51.100.0/24", "10.1.2.7"});
+    for (int i = 0; i < 8; i++) {
+        // The joint filter takes the lower of the sets' rates, so this list must not be a short one.
+        files.feed("a.txt", network("10.3.4."));
+        files.feed("b.txt", entries);
+        done();
+        ASSERT_EQ(kernel.running.table.find("b")->joined, 1U);
+        const auto joint = kernel.open_joint(kernel.running.table.joint_id).value();
+        const auto named = [&](const std::string& address) {
+            return find_joint(joint->lookup(), joint->lines(), parse_key(address, SIEVE_FIELD_SRC).value());
+        };
+        EXPECT_EQ(named("10.1.2.8"), 1U);
+        EXPECT_NE(named("10.1.2.7"), 1U); // by chance it may be taken for one of the other list
+        for (int last = 0; last < 256; last++)
+            ASSERT_NE(named("198.51.100." + std::to_string(last)), 1U) << last;
+        entries.pop_back();
+    }
+}
+
+// The joint filter is built by a child. Whatever becomes of the child, the sets are in force.
+TEST_F(CycleTest, AJoiningChildThatEndsBadlyLeavesTheSetsToBeAskedOneByOne) {
+    make_filters();
+    configuration.interfaces[0].join = true;
+    int joining = 0;
+    const auto fails_with = [&](auto what, const std::string& says) {
+        sandbox.run = [&joining, what](const ChildOrder& order) -> Result<ChildEnd> {
+            if (!std::holds_alternative<JoinOrder>(read_order(order.message).value()))
+                return test::work_in_process(order);
+            joining++;
+            return what(order);
+        };
+        remarks.clear();
+        const CycleReport report = done();
+        EXPECT_EQ(kernel.running.table.sets.size(), 2U);
+        EXPECT_EQ(kernel.running.table.joint_id, 0U);
+        EXPECT_EQ(kernel.running.table.find("b")->joined, std::nullopt);
+        ASSERT_FALSE(remarks.empty());
+        EXPECT_NE(remarks.back().find("eth0 xdp: the sets are asked one by one, since joining them failed: " +
+                                      says),
+                  std::string::npos)
+            << remarks.back();
+    };
+    fails_with(
+        [](const ChildOrder&) {
+            ChildEnd end;
+            end.way = ChildEnd::Way::signalled;
+            end.number = SIGSEGV;
+            end.at = "joining the sets";
+            return end;
+        },
+        "building was ended by signal 11 (SIGSEGV) while joining the sets");
+    // It says that it is done, and has written nothing, or the filter of other lists.
+    const auto reported = [] {
+        ChildEnd end;
+        end.report = write_report(JoinDone{});
+        return end;
+    };
+    fails_with([&](const ChildOrder&) { return reported(); }, "building was of no use: its joint filter: 0");
+    fails_with(
+        [&](const ChildOrder& order) {
+            KeySet a(SIEVE_FIELD_SRC), b(SIEVE_FIELD_SRC);
+            a.add(parse_key("198.51.100.1", SIEVE_FIELD_SRC).value());
+            b.add(parse_key("198.51.100.2", SIEVE_FIELD_SRC).value());
+            b.add(parse_key("198.51.100.3", SIEVE_FIELD_SRC).value());
+            const auto joint = JointFilter::build(std::vector<const KeySet*>{&a, &b},
+                                                  {.fpr = 1e-9, .bits_per_key = {}, .seed = {}})
+                                   .value();
+            EXPECT_TRUE(write_all(order.descriptors[1], {reinterpret_cast<const char*>(joint.lines().data()),
+                                                         joint.lines().size_bytes()}));
+            return reported();
+        },
+        "building was of no use: the joint filter does not name the first set that holds a key");
+    EXPECT_EQ(joining, 3) << "each cycle tries again";
+    sandbox = test::in_process();
+    EXPECT_TRUE(done().changed);
+    EXPECT_EQ(kernel.running.table.find("b")->joined, 1U);
+}
+
+// A list that is not the filter's any more, on disk under the filter's name.
+TEST_F(CycleTest, AListThatWasAlteredOnDiskIsNotJoined) {
+    make_filters();
+    done();
+    const std::string list = state.list_path("b", state.read("b", [](const std::string&) {})->identity);
+    std::fstream file(list, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-1, std::ios::end);
+    file.put('\x77');
+    file.close();
+    configuration.interfaces[0].join = true;
+    EXPECT_FALSE(done().changed);
+    EXPECT_EQ(kernel.running.table.joint_id, 0U);
+    EXPECT_NE(remarks.back().find("set b: its list is not the one that its filter was built from"),
+              std::string::npos)
+        << remarks.back();
+}
+
+TEST_F(CycleTest, AFailureChangesNothing) {
+    done();
+    files.feed("a.txt", {"192.0.2.9"});
+    files.feed("b.txt", {"nonsense"});
+    EXPECT_NE(refused().message.find("set b: "), std::string::npos);
+    EXPECT_TRUE(kernel.steps.empty());
+    files.feed("b.txt", {"192.0.2.2", "192.0.2.3"});
+    EXPECT_EQ(done().sets[0].outcome, SetOutcome::replaced); // a has waited
+}
+
+TEST_F(CycleTest, AFailingSetNeedNotStopTheOthers) {
+    done();
+    const std::uint32_t b = map_of("b");
+    files.feed("a.txt", {"192.0.2.9"});
+    files.feed("b.txt", {"nonsense"});
+    const CycleReport report = done({.failing = Failing::stops_itself});
+    EXPECT_EQ(report.sets[0].outcome, SetOutcome::replaced);
+    EXPECT_EQ(report.sets[1].outcome, SetOutcome::failed);
+    ASSERT_TRUE(report.sets[1].error);
+    EXPECT_TRUE(report.sets[1].last_good);
+    EXPECT_EQ(map_of("b"), b);
+}
+
+TEST_F(CycleTest, AGuardRefuses) {
+    host.addresses = {test::host_address("192.0.2.254")};
+    done();
+    files.feed("b.txt", {"192.0.2.254"});
+    EXPECT_NE(refused().message.find("a gateway of eth0"), std::string::npos);
+    const CycleReport report = done({.failing = Failing::stops_itself});
+    EXPECT_EQ(report.sets[1].outcome, SetOutcome::refused);
+    EXPECT_EQ(report.sets[1].guard, Guard::protection);
+    EXPECT_FALSE(report.changed);
+}
+
+// The last entry of a list is lifted.
+TEST_F(CycleTest, AnEmptyListIsInForceWhereItMayBe) {
+    std::ofstream(files.path("b.txt")) << "# none\n";
+    EXPECT_EQ(refused().kind, ErrorKind::bad_input) << "no guard stood in the way";
+    configuration.sets[1].empty = true;
+    for (const bool verified : {false, true}) {
+        if (verified) verify(configuration.sets[1]);
+        for (const char* none : {"", "# none\n", "\n"}) {
+            files.feed("b.txt", {"192.0.2.2", "192.0.2.3"});
+            done();
+            std::ofstream(files.path("b.txt")) << none;
+            const CycleReport emptied = done();
+            EXPECT_EQ(emptied.sets[1].outcome, SetOutcome::replaced);
+            EXPECT_EQ(emptied.sets[1].last_good->entries, 0U);
+            const auto filter = kernel.read_filter(map_of("b"));
+            ASSERT_TRUE(filter);
+            const auto image = Image::load(
+                std::filesystem::path(state.image_path("b", emptied.sets[1].last_good->identity)));
+            ASSERT_TRUE(image) << image.error().message;
+            EXPECT_EQ(identity_text(filter->file), emptied.sets[1].last_good->identity);
+            for (const char* address : {"192.0.2.1", "192.0.2.2", "192.0.2.3", "0.0.0.0", "::"})
+                EXPECT_FALSE(image->contains(parse_key(address, SIEVE_FIELD_SRC).value())) << address;
+            EXPECT_FALSE(image->contains(live::key_of(live::placeholder.address, SIEVE_FIELD_SRC)))
+                << "who knows the address that it holds could forge it";
+            EXPECT_FALSE(done().changed) << "it is in force already";
+        }
+    }
+    // After a reboot, too; and with the folder that has no file.
+    kernel.running = {};
+    done({.ask = Ask::nothing});
+    EXPECT_EQ(kernel.running.table.sets.size(), 2U);
+    std::filesystem::create_directory(files.path("folder"));
+    configuration.sets[1].sources = {FolderSpec{files.path("folder")}};
+    EXPECT_FALSE(done().sets[1].error);
+    EXPECT_FALSE(done().changed);
+    std::ofstream(files.path("folder/one.txt")) << "192.0.2.9\n";
+    EXPECT_EQ(done().sets[1].last_good->entries, 1U);
+    // A list of many is not emptied by an accident.
+    std::ofstream many(files.path("folder/one.txt"));
+    for (int i = 0; i < 200; i++) many << "192.0.2." << i << "\n";
+    many.close();
+    done();
+    std::ofstream(files.path("folder/one.txt")) << "";
+    const auto report = run({.failing = Failing::stops_itself});
+    EXPECT_EQ(report->sets[1].guard, Guard::shrink);
+}
+
+TEST_F(CycleTest, EveryEntryMayBeAnException) {
+    SetConfiguration& set = configuration.sets[1];
+    set.feed.except = files.feed("except.txt", {"192.0.2.2", "192.0.2.3"});
+    EXPECT_NE(refused().message.find("every entry of the list is an exception"), std::string::npos);
+    set.empty = true;
+    EXPECT_EQ(done().sets[1].last_good->entries, 0U);
+    // An emptied file of exceptions means that there are none.
+    for (const char* none : {"", "# none\n"}) {
+        files.feed("except.txt", {"192.0.2.2"});
+        EXPECT_EQ(done().sets[1].last_good->entries, 1U);
+        std::ofstream(files.path("except.txt")) << none;
+        EXPECT_EQ(done().sets[1].last_good->entries, 2U);
+    }
+}
+
+TEST_F(CycleTest, OnlyTheNamedSetsAreAsked) {
+    done();
+    files.feed("a.txt", {"192.0.2.9"});
+    files.feed("b.txt", {"192.0.2.9"});
+    const CycleReport report = done({.ask = Ask::some, .sets = {"b"}});
+    EXPECT_EQ(report.sets[0].outcome, SetOutcome::unchanged);
+    EXPECT_EQ(report.sets[1].outcome, SetOutcome::replaced);
+}
+
+TEST_F(CycleTest, AfterARebootTheLastGoodImagesComeFirst) {
+    done();
+    kernel.running = {};
+    std::filesystem::remove(files.path("a.txt"));
+    std::filesystem::remove(files.path("b.txt"));
+    const CycleReport report = done({.ask = Ask::nothing, .failing = Failing::stops_itself});
+    EXPECT_TRUE(report.changed);
+    EXPECT_EQ(kernel.count("attach"), 1U);
+    EXPECT_EQ(report.sets[0].outcome, SetOutcome::unchanged);
+    EXPECT_EQ(kernel.running.table.sets.size(), 2U);
+}
+
+// Addresses of which nothing is asked go to an exact kind: nothing is kept beside them, and that is no
+// change.
+TEST_F(CycleTest, AnExactSetHasNothingToVerify) {
+    remarks.clear();
+    configuration.sets[0].verify = true;
+    const CycleReport report = done();
+    EXPECT_FALSE(report.hooks.at(0).plan.sets.at(0).verified);
+    EXPECT_EQ(kernel.running.table.find("a")->exact_id, 0U);
+    const auto record = state.read("a", [](const std::string&) {});
+    ASSERT_TRUE(record);
+    EXPECT_FALSE(record->exact);
+    const auto image = Image::load(std::filesystem::path(state.image_path("a", record->identity)));
+    ASSERT_TRUE(image) << image.error().message;
+    EXPECT_EQ(image->lookup().kind, SIEVE_KIND_EXACT);
+    EXPECT_NE(std::ranges::find(remarks, "set a: kind exact is exact, so its matches need no verification"),
+              remarks.end());
+    EXPECT_FALSE(done().changed);
+    files.feed("a.txt", {"192.0.2.1", "192.0.2.7"});
+    const CycleReport again = done();
+    EXPECT_EQ(again.sets[0].outcome, SetOutcome::replaced);
+    EXPECT_FALSE(again.hooks.at(0).plan.sets.at(0).other_verification());
+    EXPECT_FALSE(done().changed);
+    // As a filter, it has.
+    verify(configuration.sets[0]);
+    EXPECT_EQ(done().sets[0].outcome, SetOutcome::replaced);
+    EXPECT_NE(kernel.running.table.find("a")->exact_id, 0U);
+}
+
+TEST_F(CycleTest, AVerifiedSetComesBackWithItsKeys) {
+    verify(configuration.sets[0]);
+    done();
+    EXPECT_NE(kernel.running.table.find("a")->exact_id, 0U);
+    kernel.running = {};
+    std::filesystem::remove(files.path("a.txt"));
+    done({.ask = Ask::nothing});
+    EXPECT_NE(kernel.running.table.find("a")->exact_id, 0U);
+}
+
+// Verification was switched on, and the sources cannot be read: the last good image has no keys.
+TEST_F(CycleTest, ASetIsInForceUnverifiedUntilItsListIsRead) {
+    const auto verified = [&](const std::string& set) {
+        return kernel.running.table.find(set)->exact_id != 0;
+    };
+    make_filters();
+    done();
+    for (SetConfiguration& set : configuration.sets) set.verify = true;
+    std::filesystem::remove(files.path("a.txt"));
+    EXPECT_EQ(done({.failing = Failing::stops_itself}).sets[1].outcome, SetOutcome::replaced);
+    EXPECT_FALSE(verified("a"));
+    EXPECT_TRUE(verified("b")) << "the other set waits for it";
+
+    kernel.running = {};
+    done({.ask = Ask::nothing, .failing = Failing::stops_itself});
+    ASSERT_EQ(kernel.running.table.sets.size(), 2U) << "nothing is in force after a reboot";
+    EXPECT_FALSE(verified("a"));
+    EXPECT_TRUE(verified("b"));
+    EXPECT_FALSE(done({.ask = Ask::nothing, .failing = Failing::stops_itself}).changed);
+
+    files.feed("a.txt", {"192.0.2.1"});
+    EXPECT_EQ(done().sets[0].outcome, SetOutcome::replaced);
+    EXPECT_TRUE(verified("a"));
+    EXPECT_TRUE(verified("b"));
+}
+
+TEST_F(CycleTest, AVerifiedSetWhoseKeysAreDamagedIsBuiltAnew) {
+    verify(configuration.sets[0]);
+    done();
+    const std::string identity = state.read("a", [](const std::string&) {})->identity;
+    const std::string path = state.exact_path("a", identity);
+    std::ifstream before(path, std::ios::binary);
+    std::string bytes{std::istreambuf_iterator<char>(before), {}};
+    bytes.back() ^= 1; // in the last key
+    test::replace_file(path, bytes);
+    kernel.running = {};
+    remarks.clear();
+    const CycleReport report = done();
+    EXPECT_EQ(report.sets[0].outcome, SetOutcome::replaced);
+    EXPECT_NE(state.read("a", [](const std::string&) {})->identity, identity);
+    EXPECT_NE(kernel.running.table.find("a")->exact_id, 0U);
+    ASSERT_FALSE(remarks.empty());
+    EXPECT_TRUE(remarks[0].starts_with(path)) << remarks[0];
+}
+
+// The disk may give other bytes without a change of the file's times, so what was whole is checked again.
+TEST_F(CycleTest, DamagedKeysAreNotLoaded) {
+    verify(configuration.sets[0]);
+    done();
+    const auto silent = [](const std::string&) {};
+    const std::string identity = state.read("a", silent)->identity;
+    EXPECT_EQ(state.exact_keys("a", identity).value().size(), 1U);
+    const std::string path = state.exact_path("a", identity);
+    {
+        std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+        file.seekg(-1, std::ios::end);
+        const int last = file.get();
+        file.seekp(-1, std::ios::end);
+        file.put(static_cast<char>(last ^ 1));
+    }
+    const auto keys = state.exact_keys("a", identity);
+    ASSERT_FALSE(keys);
+    EXPECT_TRUE(keys.error().message.starts_with(path)) << keys.error().message;
+    EXPECT_FALSE(state.read("a", silent));
+}
+
+TEST_F(CycleTest, WhatRunsIsTakenOverAsItIs) {
+    done();
+    const std::uint32_t a = map_of("a");
+    // A controller put a newer list in force and died before it wrote that down.
+    kernel.put_filter(a, Image::load(files.image("newer", {"192.0.2.77"})).value());
+    EXPECT_FALSE(done({.ask = Ask::nothing}).changed);
+    EXPECT_EQ(map_of("a"), a);
+    EXPECT_TRUE(done().changed); // the sources are the last word
+}
+
+TEST_F(CycleTest, ASetThatAnswersWrongInTheKernelIsNotKept) {
+    done();
+    const std::string before = state.read("b", [](const std::string&) {})->identity;
+    files.feed("b.txt", {"192.0.2.7"});
+    kernel.failing_set = "b";
+    const auto report = run();
+    ASSERT_TRUE(report);
+    EXPECT_FALSE(report->changed);
+    EXPECT_TRUE(report->hooks[0].error);
+    EXPECT_EQ(report->sets[1].outcome, SetOutcome::failed);
+    EXPECT_TRUE(report->sets[1].error);
+    EXPECT_EQ(state.read("b", [](const std::string&) {})->identity, before);
+    kernel.failing_set.clear();
+    EXPECT_EQ(done().sets[1].outcome, SetOutcome::replaced);
+}
+
+TEST_F(CycleTest, AMissingInterfaceStopsAPersonButNotADaemon) {
+    configuration.interfaces.push_back({.name = "eth7", .sets = {"a"}});
+    EXPECT_NE(refused().message.find("eth7"), std::string::npos);
+    const CycleReport report = done({.failing = Failing::stops_itself});
+    EXPECT_EQ(report.missing, std::vector<std::string>{"eth7"});
+    EXPECT_TRUE(report.changed);
+}
+
+TEST_F(CycleTest, ASetForNoInterfaceYetIsBuiltAndKept) {
+    configuration.interfaces[0].name = "wg*";
+    const CycleReport report = done();
+    EXPECT_FALSE(report.changed);
+    EXPECT_EQ(report.sets[0].outcome, SetOutcome::replaced);
+    EXPECT_EQ(done().sets[0].outcome, SetOutcome::unchanged);
+}
+
+// The sets move to another hook, where one of them cannot be in force yet.
+TEST_F(CycleTest, AHookKeepsItsProgramUntilAnotherHasItsSets) {
+    const CycleReport before = done();
+    configuration.interfaces[0] = {.name = "eth0", .hook = kernel::HookPoint::ingress, .sets = {"a", "b"}};
+    std::filesystem::remove(files.path("b.txt"));
+    std::filesystem::remove(state.image_path("b", before.sets[1].last_good->identity));
+    const auto report = run({.failing = Failing::stops_itself});
+    ASSERT_TRUE(report);
+    EXPECT_TRUE(kernel.running.ours);
+    EXPECT_TRUE(kernel.at_tc[kernel::HookPoint::ingress].ours);
+    ASSERT_EQ(report->hooks.size(), 2U);
+    ASSERT_TRUE(report->hooks[1].error);
+    EXPECT_NE(report->hooks[1].error->message.find("set b waits for its first list"), std::string::npos)
+        << report->hooks[1].error->message;
+    files.feed("b.txt", {"192.0.2.4"});
+    done({.failing = Failing::stops_itself});
+    EXPECT_FALSE(kernel.running.ours);
+    EXPECT_TRUE(kernel.at_tc[kernel::HookPoint::ingress].ours);
+}
+
+// One dead source of three, on a fresh host.
+TEST_F(CycleTest, ASetWithoutAListDoesNotKeepTheOthersOut) {
+    add_set("c", {"192.0.2.4"});
+    configuration.interfaces[0].sets = {"a", "c", "b"};
+    std::filesystem::remove(files.path("c.txt"));
+    const CycleOptions as_daemon{.failing = Failing::stops_itself};
+    const CycleReport first = done(as_daemon);
+    EXPECT_EQ(kernel.count("attach"), 1U);
+    EXPECT_NE(map_of("a"), 0U);
+    EXPECT_NE(map_of("b"), 0U);
+    EXPECT_EQ(first.hooks[0].plan.waiting, (std::vector<WaitingSet>{{"c", ""}}));
+    EXPECT_EQ(first.sets[2].outcome, SetOutcome::failed);
+    // Each of the others goes on, and the missing one joins them.
+    files.feed("b.txt", {"192.0.2.9"});
+    EXPECT_EQ(done(as_daemon).sets[1].outcome, SetOutcome::replaced);
+    const std::uint32_t a = map_of("a");
+    files.feed("c.txt", {"192.0.2.4"});
+    EXPECT_TRUE(done(as_daemon).hooks[0].plan.waiting.empty());
+    EXPECT_EQ(kernel.running.table.sets[1].name, "c");
+    EXPECT_EQ(map_of("a"), a);
+    EXPECT_EQ(kernel.count("attach"), 0U);
+}
+
+TEST_F(CycleTest, ASetThatWaitsForAFriendIsBuiltOnce) {
+    configuration.interfaces[0].default_action = SIEVE_ACTION_DROP;
+    configuration.sets[1].action = {.action = SIEVE_ACTION_DROP};
+    std::filesystem::remove(files.path("a.txt")); // which is to pass
+    const CycleOptions as_daemon{.failing = Failing::stops_itself};
+    EXPECT_EQ(run(as_daemon)->sets[1].outcome, SetOutcome::replaced);
+    EXPECT_FALSE(kernel.running.ours);
+    const auto again = run(as_daemon);
+    EXPECT_EQ(again->sets[1].outcome, SetOutcome::unchanged);
+    ASSERT_TRUE(again->hooks.at(0).error);
+    EXPECT_NE(again->hooks[0].error->message.find("set b waits for set a"), std::string::npos);
+    files.feed("a.txt", {"192.0.2.1"});
+    done(as_daemon);
+    EXPECT_EQ(kernel.running.table.default_action, SIEVE_ACTION_DROP);
+    EXPECT_EQ(kernel.running.table.sets.size(), 2U);
+}
+
+TEST_F(CycleTest, WhatTheConfigurationNoLongerNamesGoes) {
+    done();
+    configuration.interfaces[0] = {.name = "eth0", .hook = kernel::HookPoint::ingress, .sets = {"a"}};
+    configuration.sets.pop_back();
+    const CycleReport report = done();
+    EXPECT_TRUE(report.changed);
+    EXPECT_FALSE(kernel.running.ours);
+    EXPECT_TRUE(kernel.at_tc[kernel::HookPoint::ingress].ours);
+    EXPECT_EQ(state.hooks([](const std::string&) {}).value(),
+              (std::vector<ManagedHook>{{"eth0", kernel::HookPoint::ingress, 41}}));
+    EXPECT_FALSE(std::filesystem::exists(files.path("state/sets/b")));
+}
+
+// A hook leaves the configuration while the kernel has no descriptor left. The program goes once it can.
+TEST_F(CycleTest, AHookThatCannotBeReadIsNotForgotten) {
+    for (const bool hides_interfaces : {false, true}) {
+        done();
+        const std::vector<InterfaceConfiguration> interfaces =
+            std::exchange(configuration.interfaces, std::vector<InterfaceConfiguration>());
+        kernel.no_descriptors = true;
+        kernel.hides_interfaces = hides_interfaces;
+        const auto report = run({.failing = Failing::stops_itself});
+        ASSERT_TRUE(report);
+        ASSERT_EQ(report->hooks.size(), 1U) << "it is tried again soon, since a hook failed";
+        EXPECT_EQ(report->hooks[0].plan.interface, "eth0");
+        ASSERT_TRUE(report->hooks[0].error);
+        EXPECT_NE(report->hooks[0].error->message.find("Too many open files"), std::string::npos)
+            << report->hooks[0].error->message;
+        EXPECT_FALSE(kernel.changed());
+        EXPECT_NE(refused().message.find("Too many open files"), std::string::npos);
+        kernel.no_descriptors = false;
+        EXPECT_TRUE(kernel.running.ours);
+        EXPECT_TRUE(done().changed);
+        EXPECT_FALSE(kernel.running.ours);
+        configuration.interfaces = interfaces;
+    }
+}
+
+// A hook cannot be read for a while, and leaves the configuration before it can be.
+TEST_F(CycleTest, AHookOfTheConfigurationThatCannotBeReadIsNotForgotten) {
+    done();
+    kernel.no_descriptors = true;
+    EXPECT_TRUE(run({.failing = Failing::stops_itself}));
+    kernel.no_descriptors = false;
+    configuration.interfaces.clear();
+    EXPECT_TRUE(done().changed);
+    EXPECT_FALSE(kernel.running.ours);
+}
+
+// Its interface was moved to another network namespace, and comes back.
+TEST_F(CycleTest, AProgramThatIsElsewhereIsNotForgotten) {
+    done();
+    configuration.interfaces.clear();
+    kernel.eth0_gone = true;
+    EXPECT_FALSE(done().changed);
+    EXPECT_FALSE(done().changed);
+    kernel.eth0_gone = false;
+    EXPECT_TRUE(done().changed);
+    EXPECT_FALSE(kernel.running.ours);
+}
+
+// Ids begin anew at each boot.
+TEST_F(CycleTest, AProgramOfAnotherBootIsNotTakenForOurs) {
+    done();
+    std::ofstream(files.path("state/hooks.json"))
+        << R"([{"interface": "eth0", "hook": "xdp", "program_id": 41, "boot": "another"}])";
+    configuration.interfaces.clear();
+    EXPECT_FALSE(done().changed);
+    EXPECT_TRUE(kernel.running.ours);
+}
+
+// The mode cannot change while packets flow. The lists stay current.
+TEST_F(CycleTest, AnotherModeDoesNotFreezeTheLists) {
+    done();
+    configuration.interfaces[0].mode = kernel::ModeChoice::skb;
+    files.feed("b.txt", {"192.0.2.2"});
+    EXPECT_NE(refused().message.find("in native mode, and skb is configured"), std::string::npos);
+    const CycleReport report = done({.failing = Failing::stops_itself});
+    EXPECT_EQ(report.sets[1].outcome, SetOutcome::replaced);
+    EXPECT_EQ(kernel.count("attach"), 0U);
+    ASSERT_TRUE(report.hooks[0].plan.otherwise);
+    EXPECT_EQ(report.hooks[0].plan.otherwise->message,
+              "eth0: xdp-sieve runs there in native mode, and skb is configured");
+}
+
+TEST_F(CycleTest, ALostStateDirectoryIsNoHarm) {
+    done();
+    std::filesystem::remove_all(files.path("state/sets"));
+    const CycleReport report = done();
+    EXPECT_TRUE(report.changed);
+    EXPECT_EQ(kernel.count("attach"), 0U);
+    EXPECT_FALSE(done().changed);
+}
+
+TEST_F(CycleTest, TellsWhenToAskAgain) {
+    const CycleReport first = done();
+    for (const SetReport& set : first.sets) {
+        EXPECT_EQ(set.failures, 0U);
+        ASSERT_TRUE(set.ask_after);
+        EXPECT_GE(*set.ask_after, std::chrono::minutes(54)); // an hour and its jitter
+        EXPECT_LE(*set.ask_after, std::chrono::minutes(66));
+    }
+    files.feed("b.txt", {"nonsense"});
+    const CycleReport report = done({.failing = Failing::stops_itself, .failures = {{"a", 5}, {"b", 2}}});
+    EXPECT_EQ(report.sets[0].failures, 0U);
+    EXPECT_EQ(report.sets[1].failures, 3U);
+    EXPECT_GE(*report.sets[1].ask_after, std::chrono::seconds(20)); // 40 s, of which half is drawn
+    EXPECT_LE(*report.sets[1].ask_after, std::chrono::seconds(40));
+    const CycleReport some = done({.ask = Ask::some, .sets = {"a"}, .failing = Failing::stops_itself});
+    EXPECT_TRUE(some.sets[0].ask_after);
+    EXPECT_FALSE(some.sets[1].ask_after);
+}
+
+TEST_F(CycleTest, ASetThatFollowsAStreamIsNotAsked) {
+    done();
+    configuration.sets[1].sources = {CrowdsecSpec{.url = "http://127.0.0.1:1", .key_file = "/nonexistent"}};
+    const CycleReport report = done();
+    EXPECT_FALSE(report.changed);
+    EXPECT_EQ(report.sets[1].outcome, SetOutcome::unchanged);
+    EXPECT_FALSE(report.sets[1].ask_after);
+}
+
+TEST_F(CycleTest, ManySetsAreRefreshedAtOnce) {
+    for (int i = 0; i < 12; i++) {
+        const std::string name = "more" + std::to_string(i);
+        add_set(name, {"192.0.2." + std::to_string(i)});
+        configuration.interfaces[0].sets.push_back(name);
+    }
+    const CycleReport report = done();
+    ASSERT_EQ(report.sets.size(), 14U);
+    for (std::size_t i = 0; i < report.sets.size(); i++) {
+        EXPECT_EQ(report.sets[i].name, configuration.sets[i].name);
+        EXPECT_EQ(report.sets[i].outcome, SetOutcome::replaced);
+    }
+}
+
+TEST_F(CycleTest, AFileWithANewTimeIsReadOnce) {
+    done();
+    files.feed("b.txt", {"192.0.2.3", "192.0.2.2"}); // the same list
+    EXPECT_FALSE(done().changed);
+    const auto now = state.read("b", [](const std::string&) {});
+    ASSERT_TRUE(now);
+    int children = 0;
+    sandbox.run = [&](const ChildOrder& order) {
+        children++;
+        return test::work_in_process(order);
+    };
+    EXPECT_FALSE(done().changed);
+    EXPECT_EQ(children, 0) << "its digest is in the record";
+}
+
+} // namespace
+} // namespace sieve::service

@@ -1,0 +1,574 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/reconcile/refresh.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <string>
+#include <variant>
+
+#include <gtest/gtest.h>
+
+#include "libsieve/filters/kinds/registry.hpp"
+#include "libsieve/filters/prefix_entries.hpp"
+#include "libsieve/service/lists/list_file.hpp"
+#include "libsieve/service/state/exact_file.hpp"
+#include "unit/control/files.hpp"
+#include "unit/service/in_process.hpp"
+#include "unit/service/lists.hpp"
+
+namespace sieve::service {
+namespace {
+
+using test::Files;
+
+class Refresh : public testing::Test {
+  protected:
+    Files files;
+    SetConfiguration set;
+    Protection protection{.takes_packets = true, .host = {test::host_address("192.0.2.254")}};
+    SandboxSettings sandbox = test::in_process();
+    StateDirectory state =
+        StateDirectory::open(files.path("state"), std::chrono::milliseconds(0), {}).value();
+
+    Refresh() {
+        set.name = "bad";
+        set.sources = {FileSpec{files.feed("bad.txt", {"192.0.2.1", "192.0.2.2", "192.0.2.1"})}};
+        set.feed = Files::quick();
+    }
+
+    Examined examined() {
+        auto result = examine(set, state, protection, sandbox, {});
+        if (!result) throw std::runtime_error(result.error().error.message);
+        return std::move(*result);
+    }
+    // Runs one refresh to its end.
+    SetRecord refreshed() {
+        auto record = build_image(set, examined(), state, protection, sandbox, {});
+        if (!record) throw std::runtime_error(record.error().message);
+        EXPECT_TRUE(state.commit(set.name, *record));
+        return *record;
+    }
+};
+
+TEST_F(Refresh, TheFirstTimeEverythingIsNew) {
+    Examined first = examined();
+    EXPECT_FALSE(first.before);
+    EXPECT_TRUE(first.changed());
+    EXPECT_FALSE(first.refusal);
+    const SetRecord record = refreshed();
+    EXPECT_EQ(record.entries, 3U);
+    EXPECT_EQ(record.keys, 2U);
+    ASSERT_EQ(record.sources.size(), 1U);
+    EXPECT_EQ(record.list_digest.size(), 32U);
+    const auto image = Image::load(std::filesystem::path(state.image_path("bad", record.identity)));
+    ASSERT_TRUE(image);
+    EXPECT_TRUE(image->contains(parse_key("192.0.2.1", SIEVE_FIELD_SRC).value()));
+}
+
+TEST_F(Refresh, TheSameContentIsNotBuiltAgain) {
+    const SetRecord record = refreshed();
+    files.feed("bad.txt", {"192.0.2.1", "192.0.2.2", "192.0.2.1"}); // the same in a file written anew
+    const Examined again = examined();
+    EXPECT_FALSE(again.changed());
+    ASSERT_TRUE(again.before);
+    EXPECT_EQ(again.before->identity, record.identity);
+}
+
+TEST_F(Refresh, OtherContentIsBuilt) {
+    refreshed();
+    files.feed("bad.txt", {"192.0.2.1", "192.0.2.3", "192.0.2.1"});
+    EXPECT_TRUE(examined().changed());
+}
+
+TEST_F(Refresh, OtherBuildOptionsAreBuilt) {
+    refreshed();
+    set.feed.build.bits_per_key = 20;
+    EXPECT_TRUE(examined().changed());
+    set.feed.build.bits_per_key.reset();
+    EXPECT_FALSE(examined().changed());
+    set.feed.build.threads = 2;
+    EXPECT_FALSE(examined().changed());
+    set.guards.most_ipv4 = 0.1;
+    EXPECT_TRUE(examined().changed());
+}
+
+TEST_F(Refresh, ExceptionsAreTakenOutAndNeverMatch) {
+    set.feed.build.kind.kind = SIEVE_KIND_XORSAT; // others have nothing to promise
+    std::vector<std::string> partners{"192.0.2.2"};
+    for (int i = 0; i < 200; i++) partners.push_back("198.18." + std::to_string(i) + ".7");
+    set.feed.except = files.feed("partners.txt", partners);
+    const SetRecord record = refreshed();
+    EXPECT_EQ(record.entries, 2U);
+    EXPECT_EQ(record.keys, 1U);
+    EXPECT_EQ(record.sources.size(), 2U) << "the exceptions are asked like a source";
+    const auto image = Image::load(std::filesystem::path(state.image_path("bad", record.identity)));
+    ASSERT_TRUE(image);
+    EXPECT_EQ(image->exceptions().size(), partners.size());
+    EXPECT_TRUE(image->contains(parse_key("192.0.2.1", SIEVE_FIELD_SRC).value()));
+    for (const std::string& partner : partners)
+        EXPECT_FALSE(image->contains(parse_key(partner, SIEVE_FIELD_SRC).value())) << partner;
+    EXPECT_FALSE(examined().changed());
+    partners.pop_back(); // no member, and yet the image promises something else
+    files.feed("partners.txt", partners);
+    EXPECT_TRUE(examined().changed());
+    files.feed("partners.txt", {"192.0.2.0/24"});
+    const auto nothing = examine(set, state, protection, sandbox, {});
+    ASSERT_FALSE(nothing);
+    EXPECT_NE(nothing.error().error.message.find("every entry of the list is an exception"),
+              std::string::npos)
+        << nothing.error().error.message;
+    std::filesystem::remove(files.path("partners.txt"));
+    EXPECT_NE(examine(set, state, protection, sandbox, {}).error().error.message.find("partners.txt"),
+              std::string::npos);
+}
+
+class RefreshOfFlows : public Refresh {
+  protected:
+    static constexpr std::uint32_t flow = SIEVE_FIELD_SRC | SIEVE_FIELD_DPORT;
+
+    RefreshOfFlows() {
+        set.feed.fields = flow;
+        set.feed.build.bits_per_key = 32;
+    }
+
+    void list(const std::vector<std::string>& lines) { files.feed("bad.txt", lines); }
+    [[nodiscard]] Image image_of(const SetRecord& record) const {
+        auto image = Image::load(std::filesystem::path(state.image_path("bad", record.identity)));
+        if (!image) throw std::runtime_error(image.error().message);
+        return std::move(*image);
+    }
+    [[nodiscard]] std::string why_not() {
+        const auto result = examine(set, state, protection, sandbox, {});
+        return result ? "" : result.error().error.message;
+    }
+};
+
+TEST_F(RefreshOfFlows, EntriesMayBeRanges) {
+    std::vector<sieve_kind> kinds{automatic_kind};
+    for (const FilterKind* kind : hashing_kinds()) kinds.push_back(kind->facts().number);
+    for (const bool verify : {false, true})
+        for (const sieve_kind kind : kinds) {
+            SCOPED_TRACE(std::string(kind_name(kind)) + (verify ? ", verified" : ""));
+            set.verify = verify;
+            set.feed.build.kind.kind = kind;
+            list({"10.0.0.0/24 443", "* 22", "192.0.2.1-192.0.2.6 53", "192.0.2.1 80"});
+            const SetRecord record = refreshed();
+            EXPECT_EQ(record.entries, 4U);
+            EXPECT_EQ(record.exact, verify);
+            const Image image = image_of(record);
+            for (const std::string key :
+                 {"10.0.0.77 443", "203.0.113.9 22", "2001:db8::9 22", "192.0.2.6 53", "192.0.2.1 80"})
+                EXPECT_TRUE(image.contains(parse_key(key, flow).value())) << key;
+            const auto kept = last_good_list(set, record, state);
+            ASSERT_TRUE(kept) << kept.error().message;
+            EXPECT_EQ(kept->key_ranges.size(), 3U);
+            EXPECT_FALSE(examined().changed());
+            list({"10.0.0.0/24 443", "* 23", "192.0.2.1-192.0.2.6 53", "192.0.2.1 80"});
+            EXPECT_TRUE(examined().changed());
+        }
+}
+
+TEST_F(RefreshOfFlows, ExceptionsMayBeRanges) {
+    for (const bool verify : {false, true}) {
+        set.verify = verify;
+        list({"10.0.0.0/24 443", "* 22", "192.0.2.1 80", "192.0.2.9 80"});
+        set.feed.except = files.feed("partners.txt", {"10.0.0.64/30 443", "192.0.2.8/30 80"});
+        const SetRecord record = refreshed();
+        const Image image = image_of(record);
+        for (const std::string key : {"10.0.0.63 443", "10.0.0.68 443", "198.51.100.1 22", "192.0.2.1 80"})
+            EXPECT_TRUE(image.contains(parse_key(key, flow).value())) << key;
+        for (const std::string key : {"10.0.0.64 443", "10.0.0.67 443", "192.0.2.9 80"})
+            EXPECT_FALSE(image.contains(parse_key(key, flow).value())) << key;
+        EXPECT_FALSE(examined().changed());
+        files.feed("partners.txt", {"10.0.0.64/30 443", "192.0.2.8/31 80"});
+        EXPECT_TRUE(examined().changed()) << "the image promises something else";
+        files.feed("partners.txt", {"10.0.0.64 22"});
+        EXPECT_NE(why_not().find("set bad: an exception names a field"), std::string::npos) << why_not();
+    }
+}
+
+// A child that was taken over may write any keys. Those of a ddlcbf set are its entries and what is stored
+// for them.
+TEST_F(RefreshOfFlows, KeysForVerificationMustFitTheImage) {
+    set.verify = true;
+    set.feed.build.kind.kind = SIEVE_KIND_DDLCBF;
+    list({"10.0.0.0/24 443", "10.0.1.0/24 443", "* 22"});
+    const SetRecord record = refreshed();
+    const Image image = image_of(record);
+    const auto read = [&](const std::vector<sieve_key>& keys) {
+        const UniqueFd file(::memfd_create("exact", MFD_CLOEXEC));
+        EXPECT_TRUE(write_exact_file(keys, file.get()));
+        return read_exact_file(file.get(), image);
+    };
+    const UniqueFd file(::open(state.exact_path("bad", record.identity).c_str(), O_RDONLY | O_CLOEXEC));
+    const std::vector<sieve_key> right = read_exact_file(file.get(), image).value();
+    EXPECT_TRUE(read(right));
+    std::vector<sieve_key> entries;
+    std::vector<sieve_key> stored;
+    for (const sieve_key& key : right) (entry_marked_by(key) ? entries : stored).push_back(key);
+    EXPECT_EQ(entries.size(), 3U);
+    EXPECT_FALSE(read({}));
+    EXPECT_FALSE(read(entries));
+    EXPECT_FALSE(read(stored));
+    std::vector<sieve_key> more = right;
+    for (std::uint64_t i = 0; i < image.file().keys; i++) {
+        sieve_key& key = more.emplace_back(more.back());
+        key.word[0]++;
+    }
+    const auto refused = read(more);
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().message.find("not as many"), std::string::npos) << refused.error().message;
+    std::vector<sieve_key> twice = right;
+    twice.back() = twice[twice.size() - 2];
+    EXPECT_FALSE(read(twice));
+    // Refused before memory is taken for them.
+    const std::uint64_t too_many = std::uint64_t{1} << 36;
+    const UniqueFd holes(::memfd_create("exact", MFD_CLOEXEC));
+    ASSERT_TRUE(write_exact_file({}, holes.get()));
+    ASSERT_EQ(::pwrite(holes.get(), &too_many, sizeof(too_many), sizeof(std::uint64_t)), sizeof(too_many));
+    struct stat info {};
+    ASSERT_EQ(::fstat(holes.get(), &info), 0);
+    ASSERT_EQ(::ftruncate(holes.get(), info.st_size + static_cast<off_t>(sizeof(sieve_key) * too_many)), 0);
+    const auto bomb = read_exact_file(holes.get(), image);
+    ASSERT_FALSE(bomb);
+    EXPECT_NE(bomb.error().message.find("not as many"), std::string::npos) << bomb.error().message;
+}
+
+// No filter of single keys is built of such a list, so nobody asks for it to be joined.
+TEST_F(RefreshOfFlows, RangesAreNotJoined) {
+    control::JointTask task;
+    std::vector<UniqueFd> lists;
+    for (const std::string name : {"a", "b"}) {
+        task.sets.push_back({.name = name, .fields = flow});
+        lists.push_back(own_list(test::list_of({"192.0.2.1 80", "* 22"}, flow), name).value().records);
+    }
+    const auto joint = join_in_sandbox({.task = task, .lists = std::move(lists), .sandbox = sandbox}, {});
+    ASSERT_FALSE(joint);
+    EXPECT_NE(joint.error().message.find("set a: its list has prefixes or ranges"), std::string::npos)
+        << joint.error().message;
+}
+
+TEST_F(Refresh, HostBitsAreMaskedOnRequest) {
+    files.feed("bad.txt", {"192.0.2.1/24"});
+    EXPECT_NE(examine(set, state, protection, sandbox, {}).error().error.message.find("192.0.2.0/24"),
+              std::string::npos);
+    set.feed.mask_host_bits = true;
+    protection.takes_packets = false;
+    EXPECT_EQ(examined().read->list->ranges.size(), 1U);
+}
+
+TEST_F(Refresh, AMalformedLineIsAnErrorThatNamesTheSource) {
+    files.feed("bad.txt", {"192.0.2.1", "<html>"});
+    const auto result = examine(set, state, protection, sandbox, {});
+    ASSERT_FALSE(result);
+    const std::string& message = result.error().error.message;
+    EXPECT_NE(message.find("bad.txt:2: "), std::string::npos) << message;
+    EXPECT_EQ(message.rfind("set bad: ", 0), 0U) << message;
+}
+
+TEST_F(Refresh, GuardsAreAsked) {
+    refreshed();
+    files.feed("bad.txt", {"192.0.2.254"});
+    const Examined bad = examined();
+    ASSERT_TRUE(bad.refusal);
+    EXPECT_EQ(bad.refusal->guard, Guard::protection);
+    protection.takes_packets = false;
+    EXPECT_FALSE(examined().refusal);
+}
+
+// The list has not changed, but the host has got an address that is on it.
+TEST_F(Refresh, AnAddressThatTheHostGetsLaterIsFoundOnTheList) {
+    refreshed();
+    EXPECT_FALSE(examined().changed());
+    protection.host.push_back(test::host_address("192.0.2.1"));
+    const Examined again = examined();
+    ASSERT_TRUE(again.refusal);
+    EXPECT_EQ(again.refusal->guard, Guard::protection);
+    set.guards.protect_host = false;
+    EXPECT_FALSE(examined().refusal);
+}
+
+TEST_F(Refresh, TheListInForceIsWhatANewOneIsComparedWith) {
+    files.feed("bad.txt", test::addresses(1000));
+    refreshed();
+    files.feed("bad.txt", test::addresses(400));
+    const Examined less = examined();
+    ASSERT_TRUE(less.refusal);
+    EXPECT_EQ(less.refusal->guard, Guard::shrink);
+}
+
+TEST_F(Refresh, AnEmptySourceIsRefusedAsEmpty) {
+    std::filesystem::create_directory(files.path("lists"));
+    set.sources = {FolderSpec{files.path("lists/")}};
+    const Examined none = examined();
+    ASSERT_TRUE(none.refusal);
+    EXPECT_EQ(none.refusal->guard, Guard::empty);
+    std::ofstream(files.path("lists/a.txt"));
+    EXPECT_TRUE(examined().refusal);
+}
+
+// One own address in a list does not keep the others out, if the operator wants it so; and it is taken as
+// soon as the host no longer depends on it.
+TEST_F(Refresh, AnOwnAddressMayBeLeftOut) {
+    files.feed("bad.txt", {"192.0.2.1", "192.0.2.254", "198.51.100.0/24"});
+    const Examined refused = examined();
+    ASSERT_TRUE(refused.refusal);
+    EXPECT_EQ(refused.refusal->guard, Guard::protection);
+    set.guards.skip_own = true;
+    std::vector<std::string> remarks;
+    control::Observer observer;
+    observer.remark = [&](const std::string& text) { remarks.push_back(text); };
+    const auto taken = examine(set, state, protection, sandbox, observer);
+    ASSERT_TRUE(taken);
+    EXPECT_FALSE(taken->refusal);
+    EXPECT_EQ(taken->entries(), 2U);
+    EXPECT_EQ(taken->left_out, std::vector<std::string>{"192.0.2.254"});
+    EXPECT_EQ(remarks, std::vector<std::string>{
+                           "set bad: one address or range was left out, since this host depends on it: "
+                           "192.0.2.254, a gateway of eth0"});
+    const SetRecord record = refreshed();
+    EXPECT_EQ(record.left_out, std::vector<std::string>{"192.0.2.254"});
+    const auto holds = [&](const SetRecord& last, const char* address) {
+        const auto image = Image::load(std::filesystem::path(state.image_path("bad", last.identity)));
+        return image->contains(parse_key(address, SIEVE_FIELD_SRC).value());
+    };
+    EXPECT_TRUE(holds(record, "192.0.2.1"));
+    EXPECT_TRUE(holds(record, "198.51.100.7"));
+    EXPECT_FALSE(holds(record, "192.0.2.254"));
+    EXPECT_FALSE(examined().changed()) << "the same list under the same host";
+    EXPECT_EQ(state.read("bad", {})->left_out, std::vector<std::string>{"192.0.2.254"});
+
+    protection.host.clear();
+    const SetRecord whole = refreshed();
+    EXPECT_TRUE(whole.left_out.empty());
+    EXPECT_TRUE(holds(whole, "192.0.2.254"));
+}
+
+TEST_F(Refresh, AFileThatJoinsAFolderIsNoticed) {
+    std::filesystem::create_directory(files.path("lists"));
+    files.feed("lists/a.txt", {"192.0.2.1"});
+    set.sources = {FolderSpec{files.path("lists/")}};
+    refreshed();
+    EXPECT_FALSE(examined().changed());
+    files.feed("lists/b.txt", {"192.0.2.2"});
+    const Examined more = examined();
+    ASSERT_TRUE(more.changed());
+    EXPECT_EQ(more.entries(), 2U);
+}
+
+TEST_F(Refresh, OtherWordsForTheSameListAreNotBuilt) {
+    const SetRecord record = refreshed();
+    files.feed("bad.txt", {"# sorted otherwise", "192.0.2.2", "192.0.2.1", "192.0.2.1"});
+    const Examined again = examined();
+    EXPECT_FALSE(again.changed());
+    EXPECT_TRUE(again.provenance_changed);
+    EXPECT_NE(again.before->sources[0].digest, record.sources[0].digest);
+}
+
+TEST_F(Refresh, AListThatChangesWhileItIsReadIsAnError) {
+    sandbox.run = [&](const ChildOrder& order) {
+        files.feed("bad.txt", {"192.0.2.1", "192.0.2.2", "192.0.2.1", "192.0.2.3"});
+        return test::work_in_process(order);
+    };
+    const auto result = examine(set, state, protection, sandbox, {});
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().error.kind, ErrorKind::changed_meanwhile);
+}
+
+TEST_F(Refresh, AChildThatCrashesFailsItsRefreshOnly) {
+    refreshed();
+    files.feed("bad.txt", {"192.0.2.9"});
+    sandbox.run = [](const ChildOrder&) -> Result<ChildEnd> {
+        ChildEnd end;
+        end.way = ChildEnd::Way::signalled;
+        end.number = 11;
+        return end;
+    };
+    const auto result = examine(set, state, protection, sandbox, {});
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().error.message, "set bad: building was ended by signal 11 (SIGSEGV)");
+    EXPECT_TRUE(state.read("bad", [](const std::string&) {}));
+}
+
+TEST_F(Refresh, AnImageIsASourceToo) {
+    control::FeedSpec filter;
+    filter.build.kind.kind = SIEVE_KIND_XORSAT;
+    const Image image = Image::load(files.image("ready.sieve", {"192.0.2.1", "192.0.2.2"}, filter)).value();
+    set.sources = {FileSpec{files.path("ready.sieve")}};
+    const Examined unchecked = examined();
+    ASSERT_TRUE(unchecked.refusal);
+    EXPECT_EQ(unchecked.refusal->guard, Guard::coverage);
+    set.guards.unchecked_images = true;
+    const SetRecord record = refreshed();
+    EXPECT_EQ(record.identity, identity_text(image.file()));
+    EXPECT_EQ(record.entries, 2U);
+    EXPECT_FALSE(examined().changed());
+    EXPECT_FALSE(last_good_list(set, record, state)) << "an image cannot list its keys";
+    protection.host = {test::host_address("192.0.2.2")};
+    files.image("ready.sieve", {"192.0.2.2"}, filter);
+    const Examined bad = examined();
+    ASSERT_TRUE(bad.refusal);
+    EXPECT_EQ(bad.refusal->guard, Guard::protection);
+    protection.host.clear();
+    set.verify = true;
+    const auto unverified = build_image(set, examined(), state, protection, sandbox, {});
+    ASSERT_FALSE(unverified);
+    EXPECT_EQ(unverified.error().kind, ErrorKind::needs_feed);
+}
+
+// The guards know what it covers, and nothing is to be verified.
+TEST_F(Refresh, AnExactImageIsASourceLikeAList) {
+    set.sources = {FileSpec{files.image("ready.sieve", {"192.0.2.1", "192.0.2.2", "2001:db8::1"})}};
+    set.verify = true;
+    const SetRecord record = refreshed();
+    EXPECT_EQ(record.entries, 3U);
+    EXPECT_FALSE(record.exact);
+    protection.host = {test::host_address("192.0.2.2")};
+    files.image("ready.sieve", {"192.0.2.2", "192.0.2.3"});
+    const Examined own = examined();
+    ASSERT_TRUE(own.refusal);
+    EXPECT_EQ(own.refusal->guard, Guard::protection);
+    protection.host.clear();
+    // Growth and coverage are those of the addresses in it.
+    std::vector<std::string> many;
+    for (int i = 0; i < 5000; i++)
+        many.push_back("10.0." + std::to_string(i / 250) + "." + std::to_string(i % 250));
+    files.image("ready.sieve", many);
+    const Examined grown = examined();
+    ASSERT_TRUE(grown.refusal);
+    EXPECT_EQ(grown.refusal->guard, Guard::growth) << grown.refusal->message;
+    set.guards.most_growth = 1e9;
+    EXPECT_FALSE(examined().refusal);
+    set.guards.most_ipv4 = 1e-6; // of 2^32: 4294
+    const Examined wide = examined();
+    ASSERT_TRUE(wide.refusal);
+    EXPECT_EQ(wide.refusal->guard, Guard::coverage) << wide.refusal->message;
+}
+
+// The last good list covers a few addresses, whichever way it is kept.
+TEST_F(Refresh, AnImageAfterAListIsComparedByItsAddresses) {
+    control::FeedSpec ranges;
+    ranges.build.kind.kind = SIEVE_KIND_RANGES;
+    ranges.allow_wide = true;
+    set.guards.most_ipv4 = 1;
+    protection.takes_packets = false;
+    refreshed();
+    files.image("all.sieve", {"0.0.0.0/1", "128.0.0.0/1"}, ranges);
+    set.sources = {FileSpec{files.path("all.sieve")}};
+    const Examined all = examined();
+    ASSERT_TRUE(all.refusal);
+    EXPECT_EQ(all.refusal->guard, Guard::growth) << all.refusal->message;
+    // And a list after an image.
+    files.image("few.sieve", {"192.0.2.1", "192.0.2.4"}, ranges);
+    set.sources = {FileSpec{files.path("few.sieve")}};
+    refreshed();
+    set.sources = {FileSpec{files.feed("wide.txt", {"192.0.2.0/24", "64.0.0.0/2"})}};
+    const Examined wide = examined();
+    ASSERT_TRUE(wide.refusal);
+    EXPECT_EQ(wide.refusal->guard, Guard::growth) << wide.refusal->message;
+}
+
+// Without leave, what comes from elsewhere is text.
+TEST_F(Refresh, ACommandHandsOverAnImageOnlyWithLeave) {
+    control::FeedSpec ranges;
+    ranges.build.kind.kind = SIEVE_KIND_RANGES;
+    const std::string image = files.image("ready.sieve", {"192.0.2.1"}, ranges);
+    const auto inner = sandbox.run;
+    sandbox.run = [&](const ChildOrder& child) -> Result<ChildEnd> {
+        if (child.role != ChildRole::command) return inner(child);
+        std::ifstream file(image, std::ios::binary);
+        const std::string bytes((std::istreambuf_iterator<char>(file)), {});
+        if (::write(child.output, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))
+            return bad_input("not written");
+        return ChildEnd{};
+    };
+    set.sources = {CommandSpec{.arguments = {"export"}}};
+    const auto refused = examine(set, state, protection, sandbox, {});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(
+        refused.error().error.message,
+        "set bad: command export: a filter image, expected a list; if this source is to hand over images, "
+        "set image = true in its table");
+    set.sources = {CommandSpec{.arguments = {"export"}, .image = true}};
+    const SetRecord record = refreshed();
+    EXPECT_EQ(record.entries, 1U);
+    EXPECT_FALSE(examined().changed());
+    // What was taken with leave does not stay without it.
+    set.sources = {CommandSpec{.arguments = {"export"}}};
+    EXPECT_FALSE(examine(set, state, protection, sandbox, {}));
+}
+
+// A child that somebody has taken over hands over the filter of another list.
+TEST_F(Refresh, AnotherFilterThanTheListsIsRefused) {
+    const auto inner = sandbox.run;
+    Feed other = test::list_of({"192.0.2.1"});
+    sandbox.run = [&](const ChildOrder& child) -> Result<ChildEnd> {
+        const auto order = read_order(child.message);
+        if (!order || !std::holds_alternative<BuildOrder>(*order)) return inner(child);
+        const UniqueFd list(::memfd_create("other", MFD_CLOEXEC));
+        if (auto written = write_list_file(other, list.get()); !written)
+            return tl::unexpected(written.error());
+        ChildOrder misled = child;
+        misled.descriptors[0] = list.get();
+        return inner(misled);
+    };
+    files.feed("bad.txt", test::addresses(777));
+    for (const bool verify : {false, true}) {
+        set.verify = verify;
+        for (const sieve_kind kind : {SIEVE_KIND_BLOCKED, SIEVE_KIND_DLEFT64, SIEVE_KIND_XORSAT}) {
+            set.feed.build.kind.kind = kind;
+            const auto record = build_image(set, examined(), state, protection, sandbox, {});
+            ASSERT_FALSE(record) << kind;
+            EXPECT_NE(
+                record.error().message.find("set bad: building was of no use: its filter is not that of "
+                                            "the list"),
+                std::string::npos)
+                << record.error().message;
+        }
+    }
+    other = test::list_of(test::addresses(777));
+    EXPECT_TRUE(build_image(set, examined(), state, protection, sandbox, {}));
+}
+
+TEST_F(Refresh, TheLastGoodListCanBeReadAgain) {
+    const SetRecord record = refreshed();
+    std::filesystem::remove(files.path("bad.txt"));
+    const auto list = last_good_list(set, record, state);
+    ASSERT_TRUE(list) << list.error().message;
+    EXPECT_EQ(list->keys.size(), 3U);
+}
+
+// The seed makes every build the same, so the gateway is a false positive again and again, until the builder
+// gives up.
+TEST_F(Refresh, AFilterThatMistakesTheGatewayIsBuiltAgain) {
+    files.feed("bad.txt", test::addresses(1000));
+    set.feed.build.bits_per_key = 1;
+    set.feed.build.kind.effort = Effort::fast;
+    std::vector<std::string> remarks;
+    control::Observer observer;
+    observer.remark = [&](const std::string& text) { remarks.push_back(text); };
+    std::set<std::size_t> seen;
+    // More than half of all non-members match such a filter, but far from all.
+    for (std::uint64_t seed = 1; seed <= 40 && seen.size() < 2; seed++) {
+        set.feed.build.seed = seed;
+        remarks.clear();
+        const auto record = build_image(set, examined(), state, protection, sandbox, observer);
+        ASSERT_TRUE(record) << record.error().message;
+        const auto image = Image::load(std::filesystem::path(state.image_path("bad", record->identity)));
+        ASSERT_TRUE(image);
+        EXPECT_EQ(remarks.size(), matches_any(*image, protected_addresses(set, protection)) ? 3U : 0U);
+        seen.insert(remarks.size());
+        state.discard_staged("bad");
+    }
+    EXPECT_EQ(seen, (std::set<std::size_t>{0, 3}));
+}
+
+} // namespace
+} // namespace sieve::service

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/sandbox/child_messages.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace sieve::service {
+namespace {
+
+TEST(ChildMessages, AnOrderComesAsItWasSent) {
+    ReadOrder order;
+    order.confinement = {ChildRole::build, {1, 2}, 3, 4, std::chrono::seconds(5), 6, 7, 8};
+    order.feed.fields = SIEVE_FIELD_DST;
+    order.feed.skip_invalid = true;
+    order.feed.chosen = {"kind"};
+    order.feed.build.kind = {SIEVE_KIND_BLOOM, 3, 0.5, 7, Effort::best, 9};
+    order.feed.build.bits_per_key = 12.25;
+    order.feed.build.fpr = 1e-9;
+    order.feed.build.memory = 1ULL << 40;
+    order.feed.build.seed = ~0ULL;
+    order.feed.build.prefixes = {2, 99};
+    order.feed.build.trials = 77;
+    order.feed.build.threads = 5;
+    order.feed.build.label = "a b";
+    order.lists = {"a \"b\"", "\xff\n"};
+    order.known_digest = "abc";
+    order.limits = {123, 4.5};
+    const auto read = read_order(write_order(order));
+    ASSERT_TRUE(read) << read.error().message;
+    const ReadOrder& back = std::get<ReadOrder>(*read);
+    EXPECT_EQ(back.lists.size(), 2U);
+    EXPECT_EQ(back.lists[0], "a \"b\"");
+    // Writing it again gives the same bytes: every field is in it.
+    ReadOrder same = back;
+    same.lists = order.lists;
+    EXPECT_EQ(write_order(same), write_order(order));
+    EXPECT_EQ(back.feed.build.seed, ~0ULL);
+    EXPECT_EQ(back.feed.build.kind.rounds, 9U);
+    EXPECT_EQ(back.limits.ratio, 4.5);
+
+    const BuildOrder build{order.confinement, order.feed, true};
+    const auto built = read_order(write_order(build));
+    ASSERT_TRUE(built);
+    EXPECT_EQ(write_order(*built), write_order(build));
+    EXPECT_TRUE(std::get<BuildOrder>(*built).verified);
+
+    FetchOrder fetch{{ChildRole::fetch}, {}, "/ca.pem"};
+    fetch.request = {"https://h/a", "PEM", "http://proxy", "\"tag\"", "today", {}};
+    fetch.request.limits.redirects = 3;
+    const auto fetched = read_order(write_order(fetch));
+    ASSERT_TRUE(fetched);
+    EXPECT_EQ(write_order(*fetched), write_order(fetch));
+    EXPECT_EQ(std::get<FetchOrder>(*fetched).request.etag, "\"tag\"");
+
+    JoinOrder join{order.confinement, {}};
+    join.task.sets.push_back({.name = "a", .fields = 3, .rate = 1.25e-7, .keys = 5, .key_sum = {~0ULL, 6}});
+    join.task.sets[0].hash_key[1] = ~0ULL - 1;
+    join.task.sets.push_back({.name = "b"});
+    const auto joined = read_order(write_order(join));
+    ASSERT_TRUE(joined);
+    EXPECT_EQ(write_order(*joined), write_order(join));
+    const control::JointSet& first = std::get<JoinOrder>(*joined).task.sets[0];
+    EXPECT_EQ(first.rate, 1.25e-7);
+    EXPECT_EQ(first.hash_key[1], ~0ULL - 1);
+    EXPECT_EQ(first.key_sum[0], ~0ULL);
+
+    const auto command = read_order(write_order(CommandOrder{{ChildRole::command}, {"a", "b c"}}));
+    ASSERT_TRUE(command);
+    EXPECT_EQ(std::get<CommandOrder>(*command).arguments, (std::vector<std::string>{"a", "b c"}));
+
+    for (const char* text : {"", "{}", "[]", "{\"confinement\":{\"role\":2}}"})
+        EXPECT_FALSE(read_order(text)) << text;
+}
+
+TEST(ChildMessages, AReportComesAsItWasSent) {
+    const auto answer = read_report<HttpAnswer>(write_report(HttpAnswer{true, "\"e\"", "yesterday", 12}));
+    ASSERT_TRUE(answer);
+    EXPECT_TRUE(answer->unchanged);
+    EXPECT_EQ(answer->etag, "\"e\"");
+    EXPECT_EQ(answer->last_modified, "yesterday");
+    EXPECT_EQ(answer->bytes, 12U);
+    const auto done = read_report<ReadDone>(write_report(ReadDone{true, "00ff", {"one", "two"}}));
+    ASSERT_TRUE(done);
+    EXPECT_TRUE(done->known);
+    EXPECT_EQ(done->digest, "00ff");
+    EXPECT_EQ(done->remarks.size(), 2U);
+    const auto failed = read_report<HttpAnswer>(
+        write_failure(ChildFailure{{ErrorKind::out_of_memory, "too large"}, std::chrono::seconds(9)}));
+    ASSERT_FALSE(failed);
+    EXPECT_EQ(failed.error().error.kind, ErrorKind::out_of_memory);
+    EXPECT_EQ(failed.error().error.message, "too large");
+    EXPECT_EQ(failed.error().retry_after, std::chrono::seconds(9));
+}
+
+TEST(ChildMessages, WhatAHostileChildReportsIsNonsenseAtWorst) {
+    for (const std::string line :
+         {"", "{", "null", "{}", "[1]", "{\"read\":1}", "{\"read\":{\"known\":\"x\"}}", "{\"failed\":{}}",
+          "{\"fetched\":{\"unchanged\":true}}", "{\"failed\":{\"kind\":1,\"message\":2}}"}) {
+        ASSERT_FALSE(read_report<ReadDone>(line)) << line;
+        EXPECT_EQ(read_report<ReadDone>(line).error().error.message, "reported nonsense") << line;
+        EXPECT_FALSE(read_report<HttpAnswer>(line)) << line;
+    }
+    EXPECT_FALSE(read_report<ReadDone>(std::string(60000, '[')));
+    // The parent believes no statement about the kernel, and no control character for a terminal gets
+    // through.
+    const auto failed = read_report<ReadDone>(
+        R"({"failed":{"kind":"kernel_refused","message":"\u001b[31m\n","retry_after":5}})");
+    ASSERT_FALSE(failed);
+    EXPECT_EQ(failed.error().error.kind, ErrorKind::bad_input);
+    EXPECT_EQ(failed.error().error.message, "\\x1b[31m\\x0a");
+    nlohmann::json many = {
+        {"read", {{"known", false}, {"digest", ""}, {"remarks", nlohmann::json::array()}}}};
+    for (int i = 0; i < 1000; i++) many["read"]["remarks"].push_back("x");
+    EXPECT_LE(read_report<ReadDone>(many.dump())->remarks.size(), 20U);
+}
+
+} // namespace
+} // namespace sieve::service

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/sources/origin.hpp"
+
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "unit/control/files.hpp"
+
+namespace sieve::service {
+namespace {
+
+using test::Files;
+
+std::vector<std::string> names_of(const std::vector<SourceSpec>& sources) {
+    std::vector<std::string> names;
+    const std::vector<Origin> origins = origins_of(sources).value();
+    for (const Origin& origin : origins)
+        names.push_back(std::filesystem::path(origin_name(origin)).filename());
+    return names;
+}
+
+TEST(Origins, AFileOfTwoSourcesIsThereOnce) {
+    const Files files;
+    files.feed("a.txt", {"192.0.2.1"});
+    files.feed("b.txt", {"192.0.2.2"});
+    std::filesystem::create_symlink(files.path("a.txt"), files.path("c.txt"));
+    EXPECT_EQ(
+        names_of({FileSpec{files.path("b.txt")}, FolderSpec{files.path("")}, GlobSpec{files.path("*.txt")}}),
+        (std::vector<std::string>{"b.txt", "a.txt"}));
+}
+
+TEST(Origins, AFileThatIsNotThereStays) {
+    EXPECT_EQ(names_of({FileSpec{"/nonexistent/a.txt"}, FileSpec{"/nonexistent/b.txt"}}).size(), 2U);
+}
+
+TEST(Origins, ServersAndCommandsKeepTheirLimits) {
+    const auto origins =
+        origins_of({HttpSpec{"https://h/a", "/ca.pem", "http://proxy", {std::chrono::seconds(3), 4}},
+                    CommandSpec{{"make-list", "all"}, "root", {std::chrono::seconds(5), 6}},
+                    CrowdsecSpec{.url = "http://lapi"}});
+    ASSERT_TRUE(origins) << origins.error().message;
+    ASSERT_EQ(origins->size(), 2U);
+    const auto& http = std::get<HttpOrigin>((*origins)[0]);
+    EXPECT_EQ(http.certificates, "/ca.pem");
+    EXPECT_EQ(http.proxy, "http://proxy");
+    EXPECT_EQ(http.limits->timeout, std::chrono::seconds(3));
+    const auto& command = std::get<CommandOrigin>((*origins)[1]);
+    EXPECT_EQ(command.arguments.size(), 2U);
+    EXPECT_EQ(command.user->uid, 0U);
+    EXPECT_EQ(command.limits->most_bytes, 6U);
+}
+
+TEST(Origins, AnUnknownUserIsAnError) {
+    const auto origins = origins_of({CommandSpec{{"true"}, "no-such-user-here", {}}});
+    ASSERT_FALSE(origins);
+    EXPECT_NE(origins.error().message.find("no-such-user-here"), std::string::npos);
+}
+
+} // namespace
+} // namespace sieve::service

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "front-end/remedy.hpp"
+
+#include <fmt/format.h>
+
+namespace sieve::cli {
+
+namespace {
+
+std::string with_advice(const std::string& message, const std::string& advice) {
+    return advice.empty() ? message : fmt::format("{}; {}", message, advice);
+}
+
+std::string warning_remedy(const control::Warning& warning) {
+    switch (warning.kind) {
+    case control::WarningKind::no_carrier:
+    case control::WarningKind::one_buffer:
+    case control::WarningKind::changes_undone:
+        return {};
+    case control::WarningKind::smaller_mtu:
+        return fmt::format("`ip link set {} mtu ...` raises it", warning.facts.interface);
+    case control::WarningKind::sending_unknown:
+        return "`-m skb` does not need driver support, and xdp-monitor shows what is dropped";
+    case control::WarningKind::tap_to_cpu:
+        return "`-m skb` avoids this";
+    case control::WarningKind::unfinished_checksums:
+        return "`-m skb` avoids this, and `ethtool -K IFACE tx off` at the other end makes senders finish "
+               "checksums";
+    case control::WarningKind::replies_unasked:
+        return "`--replies drop` drops them, too";
+    case control::WarningKind::answers_dropped:
+        return fmt::format("`xdp-sieve replies {} pass` lets them in", warning.facts.interface);
+    case control::WarningKind::prefix_allowlist:
+        return fmt::format("`{}=FEED,verify` (or IMAGE,verify=FEED) lets no false positive in",
+                           warning.facts.set);
+    }
+    return {};
+}
+
+} // namespace
+
+std::string remedy(const Error& error) {
+    const Facts& facts = error.facts;
+    switch (error.kind) {
+    case ErrorKind::no:
+    case ErrorKind::no_such_set:
+    case ErrorKind::invalid_request:
+    case ErrorKind::bad_input:
+    case ErrorKind::out_of_memory:
+    case ErrorKind::kernel_refused:
+    case ErrorKind::busy:
+    case ErrorKind::changed_meanwhile:
+    case ErrorKind::unfinished:
+        return {};
+    case ErrorKind::lockout:
+        // Without a set that drops, it is the default.
+        return fmt::format(
+            "{}; or say `--allow-lockout` if it is meant (`--confirm 60` takes it back unless "
+            "you confirm it)",
+            facts.set.empty() ? "put what must pass into the list of a set that passes"
+                              : "take it out of the list, or name it in a file of exceptions (`except=FILE`; "
+                                "`--except FILE` for an image)");
+    case ErrorKind::unconfirmed:
+        return fmt::format("`xdp-sieve confirm {}` keeps it, and with `--take-back` undoes it at once",
+                           facts.interface);
+    case ErrorKind::not_attached:
+        return facts.program_id != 0
+                   ? std::string()
+                   : fmt::format("`xdp-sieve load {} NAME=FEED` attaches it", facts.interface);
+    case ErrorKind::several_hooks:
+        return fmt::format("`--hook {}` names one", fmt::join(facts.hooks, "|"));
+    case ErrorKind::attached_otherwise:
+        return "leave -m, --priority and --chain out: they are settled when the program is attached";
+    case ErrorKind::wants_force:
+        if (facts.in_force.empty()) return "if that is meant, add `--force`";
+        return fmt::format(
+            "`--replace` says that it is meant, and `xdp-sieve add {} NAME=FEED` adds a set to "
+            "those in force",
+            facts.interface);
+    case ErrorKind::needs_feed:
+        return fmt::format("name the feed that it was built of: {}={},verify=FEED", facts.set, facts.path);
+    case ErrorKind::fixed_keys:
+        return "change its feed, build and swap (with `build --kind exact` or `build --kind ddlcbf` this "
+               "once, to insert and delete from then on)";
+    case ErrorKind::not_permitted:
+        return "run it as root (CAP_SYS_ADMIN, CAP_BPF and CAP_NET_ADMIN)";
+    case ErrorKind::no_native_mode:
+        return "`-m skb` uses the generic hook, which every driver has";
+    case ErrorKind::foreign_program:
+        return "`--force` replaces it";
+    case ErrorKind::other_version:
+        return fmt::format("`xdp-sieve load {} NAME=FEED --force` puts this version in its place",
+                           facts.interface.empty() ? "IFACE" : facts.interface);
+    }
+    return {};
+}
+
+std::string error_text(const Error& error) {
+    return with_advice(error.message, remedy(error));
+}
+
+std::string warning_text(const control::Warning& warning) {
+    return with_advice(warning.message, warning_remedy(warning));
+}
+
+} // namespace sieve::cli

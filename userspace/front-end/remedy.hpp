@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// What a user of this command line can do about an error or a warning, in terms of its commands and flags.
+#pragma once
+
+#include <string>
+
+#include "libsieve/control/spec/warning.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::cli {
+
+// The advice for an error of this kind. Empty if the message says it all.
+[[nodiscard]] std::string remedy(const Error& error);
+
+// The message, followed by the advice.
+[[nodiscard]] std::string error_text(const Error& error);
+[[nodiscard]] std::string warning_text(const control::Warning& warning);
+
+} // namespace sieve::cli

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// A set as the command line names it:
+//
+//     NAME=SOURCE[,OPTION]...
+//
+// SOURCE is an image or a feed, up to the first comma. An OPTION is
+//
+//     action=drop|pass|count, redirect=INTERFACE, redirect=cpu:NUMBER    what a match does
+//     verify, verify=FEED                                                exact verification
+//     feed=FILE                                                          one more feed of the same set
+//     any option of `build` without its dashes, such as fpr=1e-5, kind=dleft64 or skip-invalid
+//
+// `key` is followed by fields until the next option: key=src,dport,fpr=1e-5.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "libsieve/control/spec/set_spec.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::cli {
+
+// Errors are of kind invalid_request and name the argument.
+[[nodiscard]] Result<control::SetSpec> parse_set_argument(const std::string& text);
+
+// An option that only a set has. `build` has the others: control::build_options().
+struct SetOption {
+    const char* name;
+    const char* value; // what the value is called, like that of an option of a command
+    bool value_optional;
+    const char* help;
+    Status (*set)(control::SetSpec& set, const std::optional<std::string>& value);
+};
+
+[[nodiscard]] std::span<const SetOption> set_options();
+
+// "pass" or "drop", as the value of `option`, such as `--default`.
+[[nodiscard]] Result<sieve_action> parse_pass_or_drop(const char* option, const std::string& text);
+
+} // namespace sieve::cli

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/control/joint/leave_joint.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "libsieve/control/access/in_force.hpp"
+#include "libsieve/util/unique_fd.hpp"
+
+namespace sieve::control {
+
+Status leave_joint(Kernel& kernel, const kernel::Hook& hook, const std::string& set) {
+    const kernel::TableInForce table = kernel.read_table(hook);
+    const kernel::SetInForce* const own = table.find(set);
+    if (own == nullptr || !own->joined) return {};
+    SIEVE_ASSIGN(const UniqueFd map, kernel.open_map(table.joint_id));
+    kernel::WantedJoint joint{.map_fd = map.get(), .sets = {}};
+    for (const kernel::SetInForce& other : table.sets) {
+        if (!other.joined || other.name == set) continue;
+        joint.sets.resize(std::max<std::size_t>(joint.sets.size(), *other.joined + 1));
+        joint.sets[*other.joined] = other.name;
+    }
+    kernel::WantedTable wanted = wanted_of(table);
+    wanted.joint = std::move(joint);
+    return kernel.replace_table(hook, wanted);
+}
+
+} // namespace sieve::control

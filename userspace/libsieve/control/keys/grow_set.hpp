@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Gives a verified set whose single keys can be changed a larger filter and a larger exact set.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include <sieve/key.h>
+
+#include "libsieve/control/access/in_force.hpp"
+#include "libsieve/control/spec/observer.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::control {
+
+// Builds a filter with room for twice as many keys, and for the entries that are coming
+// (filters/prefix_entries.hpp), from the set's exact keys, tests it in the kernel and
+// swaps it in. The ends of keys stay. The building goes on without the lock; if somebody changes the set
+// meanwhile, it is built again. Errors: fixed_keys; invalid_request if the set is not verified, as nobody
+// knows its keys then; changed_meanwhile after three attempts; those of prepare() and of swap().
+[[nodiscard]] Status grow_set(Kernel& kernel, const HookName& hook, const std::string& set,
+                              const Observer& observer, std::span<const sieve_key> coming = {});
+
+} // namespace sieve::control

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// How a feed becomes a filter, in words. There is one list of options: `build` takes them as --NAME, a set of
+// `load`, `swap` and `replay` as ,NAME=VALUE, and a set of the configuration as NAME = VALUE.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "libsieve/control/spec/set_spec.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::control {
+
+struct BuildOption {
+    const char* name;
+    const char* value; // what the help calls the value; null for an option without a value
+    std::string help;
+    // Sets the option. An error says what was expected, without the option's name.
+    Status (*set)(FeedSpec& feed, const std::string& text);
+};
+
+// In the order in which the help shows them.
+[[nodiscard]] std::span<const BuildOption> build_options();
+
+// Lengths of prefixes, of 128 bits, as --v4-lengths and --v6-lengths take them: "16+24".
+[[nodiscard]] std::string format_lengths(std::span<const std::uint32_t> lengths, int family);
+
+// Sets the option and records that it was chosen. An error begins with `as_given`, such as "--fpr x".
+[[nodiscard]] Status set_build_option(const BuildOption& option, const std::string& text,
+                                      const std::string& as_given, FeedSpec& feed);
+
+} // namespace sieve::control

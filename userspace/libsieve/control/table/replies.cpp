@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/control/table/replies.hpp"
+
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "libsieve/control/access/hold_lock.hpp"
+#include "libsieve/control/safety/lockout.hpp"
+#include "libsieve/kernel/flow_memory.hpp"
+#include "libsieve/util/unfinished.hpp"
+
+namespace sieve::control {
+
+std::string flow_counts() {
+    return fmt::format("a whole number of flows from {} to {}", kernel::least_flows, kernel::most_flows);
+}
+
+bool is_flow_count(std::uint64_t flows) {
+    return flows >= kernel::least_flows && flows <= kernel::most_flows;
+}
+
+sieve_action replies_of(const TableSpec& spec, const kernel::TableInForce* now) {
+    if (spec.replies) return *spec.replies;
+    if (spec.default_action != SIEVE_ACTION_DROP || spec.point == kernel::HookPoint::egress)
+        return SIEVE_ACTION_DROP;
+    return now != nullptr && now->default_action == SIEVE_ACTION_DROP ? now->replies : SIEVE_ACTION_PASS;
+}
+
+std::vector<Warning> replies_warnings(const std::string& interface, kernel::HookPoint point,
+                                      const kernel::WantedTable& table, bool asked) {
+    if (table.default_action != SIEVE_ACTION_DROP || point == kernel::HookPoint::egress) return {};
+    const std::string place = fmt::format("{} {}", interface, kernel::hook_point_name(point));
+    if (table.replies == SIEVE_ACTION_DROP)
+        return {
+            {.kind = WarningKind::answers_dropped,
+             .message = fmt::format("{}: the default drops answers to what this host begins, too: of names, "
+                                    "time, updates and leases",
+                                    place),
+             .facts = {.interface = interface}}};
+    if (asked) return {};
+    return {
+        {.kind = WarningKind::replies_unasked,
+         .message = fmt::format("{}: answers to what this host begins pass, since the default is drop and "
+                                "nothing else was said",
+                                place),
+         .facts = {.interface = interface}}};
+}
+
+Result<std::optional<RepliesMade>> replace_table(Kernel& kernel, const kernel::Hook& hook,
+                                                 const kernel::WantedTable& table, const WantedFlows& flows) {
+    std::unique_ptr<ReadyReplies> ready;
+    if (table.replies == SIEVE_ACTION_PASS) {
+        SIEVE_ASSIGN(ready, kernel.ready_replies(hook.interface, flows));
+        SIEVE_TRY(ready->serve(hook));
+    }
+    const bool were_on = kernel.read_table(hook).replies == SIEVE_ACTION_PASS;
+    const Status done = kernel.replace_table(hook, table);
+    const bool in_force = done || done.error().kind == ErrorKind::unfinished;
+    if (!in_force) return tl::unexpected(done.error());
+    std::optional<RepliesMade> made;
+    if (ready) {
+        ready->keep();
+        made = ready->made();
+    }
+    SIEVE_TRY(done);
+    // On probation the table from before may come back, and needs what it had.
+    if (!ready && were_on && table.probation.count() == 0)
+        if (const Status ended = kernel.end_replies(hook.interface); !ended)
+            return unfinished("the new table is in force, but what its replies needed is still there",
+                              ended.error());
+    return made;
+}
+
+Result<RepliesEdited> edit_replies(Kernel& kernel, const HookName& name, sieve_action action,
+                                   const WantedFlows& flows, const Observer& observer, const Safety& safety) {
+    if (action != SIEVE_ACTION_PASS && action != SIEVE_ACTION_DROP)
+        return invalid_request("replies are passed or dropped");
+    if (flows.most && action != SIEVE_ACTION_PASS)
+        return invalid_request("a number of flows is for replies that pass");
+    SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
+    SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name));
+    const kernel::TableInForce before = kernel.read_table(hook);
+    RepliesEdited done{.table = {.point = hook.point}, .before = before.replies};
+    for (const kernel::SetInForce& set : before.sets) done.table.order.push_back(set.name);
+    if (before.replies == action) {
+        if (action == SIEVE_ACTION_DROP) return done;
+        SIEVE_ASSIGN(const RepliesState state, kernel.read_replies(hook));
+        if (state.noting && (!flows.most || (state.memory && state.memory->max_flows == *flows.most)))
+            return done;
+    }
+    kernel::WantedTable table = wanted_of(before);
+    table.replies = action;
+    table.probation = safety.confirm_within;
+    SIEVE_TRY(
+        refuse_lockout(kernel, hook.interface.name, hook.point, {.table = table, .before = &before}, safety));
+    const auto begin = std::chrono::steady_clock::now();
+    SIEVE_ASSIGN(done.made, replace_table(kernel, hook, table, flows));
+    done.table.milliseconds =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+    done.table.changed = true;
+    done.table.warnings = replies_warnings(hook.interface.name, hook.point, table, true);
+    return done;
+}
+
+} // namespace sieve::control

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/control/table/swap.hpp"
+
+#include <chrono>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "libsieve/control/access/hold_lock.hpp"
+#include "libsieve/control/safety/allowlist.hpp"
+#include "libsieve/control/safety/lockout.hpp"
+#include "libsieve/control/safety/undone_changes.hpp"
+#include "libsieve/control/table/end_probation.hpp"
+#include "libsieve/control/table/prepare.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
+
+namespace sieve::control {
+
+namespace {
+
+// Whether all that the set in force matches is a member, without verification.
+Result<bool> is_exact(Kernel& kernel, const kernel::SetInForce& set) {
+    SIEVE_ASSIGN(const kernel::FilterHeader filter, kernel.read_filter(set.map_id));
+    return kind_of(filter.lookup).exact() != nullptr;
+}
+
+} // namespace
+
+Result<Swapped> swap(Kernel& kernel, const HookName& name, SetSpec spec, const Observer& observer,
+                     const Safety& safety) {
+    if (spec.action)
+        return invalid_request(fmt::format(
+            "set {}: a swap changes the filter only, neither the action nor the order", spec.name));
+    SIEVE_TRY(check_names({&spec, 1}));
+    HookName at = name;
+    bool was_verified = false;
+    {
+        SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name, spec.name));
+        at.point = hook.point;
+        SIEVE_TRY(refuse_on_probation(kernel, hook));
+        SIEVE_ASSIGN(const TableWithSet now, table_with(kernel, hook, spec.name));
+        was_verified = now.verified();
+        if (spec.verify && !was_verified) {
+            SIEVE_ASSIGN(const bool exact, is_exact(kernel, now.set));
+            if (!exact)
+                return invalid_request(fmt::format(
+                    "set {} is not verified; load the table again with `verify` to change that", spec.name));
+        }
+        if (was_verified && !spec.verify) spec.verify = Verification{};
+    }
+    SIEVE_ASSIGN(PreparedSets prepared, prepare(kernel, *at.point, false, {&spec, 1}, observer, [&] {
+                     return lockout_questions(safety, name.interface, *at.point);
+                 }));
+    ReadySet& set = prepared.sets.front();
+
+    SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
+    SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, at));
+    SIEVE_ASSIGN(TableWithSet now, table_with(kernel, hook, spec.name));
+    if (now.verified() != was_verified)
+        return failure(
+            ErrorKind::changed_meanwhile,
+            fmt::format("set {} was reloaded while its new filter was being built; swap it again", spec.name),
+            {.interface = name.interface, .set = spec.name});
+    now.table.sets[now.index].map_fd = set.maps.filter_fd;
+    now.table.sets[now.index].exact_fd = set.maps.exact_fd;
+    now.table.probation = safety.confirm_within;
+    const kernel::TableInForce before = kernel.read_table(hook);
+    SIEVE_TRY(refuse_lockout(kernel, *prepared.trial, hook.interface.name, hook.point,
+                             {.table = now.table, .fresh = {&set, 1}, .specs = {&spec, 1}, .before = &before},
+                             safety));
+    std::vector<Warning> warnings = allowlist_warnings({&set, 1}, now.table);
+    for (Warning& warning : undone_changes(kernel, before, now.table)) warnings.push_back(std::move(warning));
+    const auto begin = std::chrono::steady_clock::now();
+    SIEVE_TRY(kernel.replace_table(hook, now.table));
+    const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
+    return Swapped{.point = hook.point,
+                   .set = std::move(set),
+                   .milliseconds = taken.count(),
+                   .warnings = std::move(warnings)};
+}
+
+} // namespace sieve::control

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/config/configuration.hpp"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+
+#include "libsieve/control/spec/set_action.hpp"
+#include "libsieve/feeds/text/entry.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
+#include "libsieve/filters/exact_kind.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
+
+namespace sieve::service {
+
+const SetConfiguration* Configuration::find_set(std::string_view name) const {
+    const auto found =
+        std::find_if(sets.begin(), sets.end(), [&](const SetConfiguration& set) { return set.name == name; });
+    return found == sets.end() ? nullptr : &*found;
+}
+
+const InterfaceConfiguration* entry_for(const Configuration& configuration, const std::string& interface,
+                                        kernel::HookPoint hook) {
+    const InterfaceConfiguration* found = nullptr;
+    for (const InterfaceConfiguration& entry : configuration.interfaces) {
+        if (entry.hook != hook) continue;
+        if (entry.name == interface) return &entry;
+        if (found == nullptr && entry.is_pattern() &&
+            ::fnmatch(entry.name.c_str(), interface.c_str(), 0) == 0)
+            found = &entry;
+    }
+    return found;
+}
+
+const CrowdsecSpec* followed_stream(const SetConfiguration& set) {
+    return set.sources.empty() ? nullptr : std::get_if<CrowdsecSpec>(&set.sources.front());
+}
+
+bool takes_packets(const Configuration& configuration, const SetConfiguration& set) {
+    return std::any_of(configuration.interfaces.begin(), configuration.interfaces.end(),
+                       [&](const InterfaceConfiguration& entry) {
+                           if (std::find(entry.sets.begin(), entry.sets.end(), set.name) == entry.sets.end())
+                               return false;
+                           const sieve_action action =
+                               set.action ? set.action->action
+                                          : control::natural_action(entry.default_action).action;
+                           return action != SIEVE_ACTION_PASS && action != SIEVE_ACTION_COUNT;
+                       });
+}
+
+AddressRange protected_range(const std::string& text) {
+    const Result<MemberText> member = parse_member(text, SIEVE_FIELD_SRC);
+    if (!member) return {};
+    const uint128 address = address_of(member->key, SIEVE_FIELD_SRC);
+    return member->range.value_or(AddressRange{address, address});
+}
+
+bool guards_addresses(const SetConfiguration& set) {
+    return entry::is_single_address(set.feed.fields);
+}
+
+bool asks_for_changes_in_place(const SetConfiguration& set) {
+    if (set.feed.build.kind.kind == automatic_kind) return false;
+    const FilterKind& kind = kind_of(set.feed.build.kind.kind);
+    return kind.facts().changes_live && kind.exact() == nullptr;
+}
+
+} // namespace sieve::service

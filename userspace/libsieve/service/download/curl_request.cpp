@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/download/curl_request.hpp"
+
+#include "libsieve/util/printable.hpp"
+#include "libsieve/util/version.hpp"
+
+namespace sieve::service {
+
+CurlRequest::CurlRequest(CURL* curl, const std::string& url) : curl_(curl) {
+    set(CURLOPT_URL, url.c_str());
+    set(CURLOPT_USERAGENT, (std::string("xdp-sieve/") + version).c_str());
+    set(CURLOPT_PROTOCOLS_STR, "http,https");
+    set(CURLOPT_NOSIGNAL, 1L);
+    set(CURLOPT_ERRORBUFFER, error_.data());
+}
+
+void CurlRequest::set_pem(CURLoption option, const std::string& text) {
+    const curl_blob blob{const_cast<char*>(text.data()), text.size(), CURL_BLOB_COPY};
+    set(option, &blob);
+}
+
+void CurlRequest::set_authorities(const std::string& pem) {
+    set_pem(CURLOPT_CAINFO_BLOB, pem); // overrides CURLOPT_CAINFO
+    set(CURLOPT_CAPATH, static_cast<const char*>(nullptr));
+}
+
+void CurlRequest::add_header(const std::string& line) {
+    curl_slist* longer = ::curl_slist_append(headers_.get(), line.c_str());
+    if (longer == nullptr) {
+        refused_ = true;
+        return;
+    }
+    (void)headers_.release(); // the list keeps its first element
+    headers_.reset(longer);
+}
+
+void CurlRequest::set_callbacks(curl_write_callback body, curl_write_callback header, void* self) {
+    set(CURLOPT_WRITEFUNCTION, body);
+    set(CURLOPT_WRITEDATA, self);
+    set(CURLOPT_HEADERFUNCTION, header);
+    set(CURLOPT_HEADERDATA, self);
+}
+
+bool CurlRequest::complete() {
+    if (headers_) set(CURLOPT_HTTPHEADER, headers_.get());
+    return !refused_;
+}
+
+std::string CurlRequest::why(CURLcode code) const {
+    return error_[0] != '\0' ? printable(error_.data()) : std::string(::curl_easy_strerror(code));
+}
+
+} // namespace sieve::service

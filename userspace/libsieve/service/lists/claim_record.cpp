@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/lists/claim_record.hpp"
+
+#include <cstring>
+#include <type_traits>
+
+namespace sieve::service::live {
+
+namespace {
+
+struct Record {
+    std::uint64_t upper;
+    std::uint64_t lower;
+    std::uint64_t id;
+    std::int64_t until;
+    std::uint64_t length;
+};
+static_assert(sizeof(Record) == claim_record_bytes && std::has_unique_object_representations_v<Record>);
+
+} // namespace
+
+void append_claims(std::string& to, const std::vector<Claim>& claims) {
+    to.reserve(to.size() + claims.size() * claim_record_bytes);
+    for (const Claim& claim : claims) {
+        const Record record{static_cast<std::uint64_t>(claim.prefix.address >> 64),
+                            static_cast<std::uint64_t>(claim.prefix.address), claim.id,
+                            claim.until.time_since_epoch().count(), claim.prefix.length};
+        to.append(reinterpret_cast<const char*>(&record), sizeof(record));
+    }
+}
+
+bool take_claims(std::string_view& from, std::uint64_t count, std::vector<Claim>& to) {
+    to.reserve(to.size() + count);
+    for (std::uint64_t i = 0; i < count; i++) {
+        Record record;
+        std::memcpy(&record, from.data(), sizeof(record));
+        from.remove_prefix(sizeof(record));
+        if (record.length == 0 || record.length > 128) return false;
+        const Prefix prefix{address_number(record.upper, record.lower),
+                            static_cast<std::uint8_t>(record.length)};
+        if ((prefix.address & prefix.host_bits()) != 0) return false;
+        to.push_back({prefix, record.id, Time(std::chrono::milliseconds(record.until))});
+    }
+    return true;
+}
+
+} // namespace sieve::service::live

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Claims as fixed-size records, for files. All numbers are little-endian, as on every supported machine.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libsieve/service/lists/claim.hpp"
+
+namespace sieve::service::live {
+
+inline constexpr std::size_t claim_record_bytes = 40;
+
+void append_claims(std::string& to, const std::vector<Claim>& claims);
+
+// Takes `count` records, which `from` must have, off its beginning. False if one of them is no claim: a
+// prefix with an impossible length, or with bits beyond it.
+[[nodiscard]] bool take_claims(std::string_view& from, std::uint64_t count, std::vector<Claim>& to);
+
+} // namespace sieve::service::live

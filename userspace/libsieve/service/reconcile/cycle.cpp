@@ -1,0 +1,673 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/reconcile/cycle.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "libsieve/control/access/hold_lock.hpp"
+#include "libsieve/service/reconcile/lockout.hpp"
+#include "libsieve/service/reconcile/together.hpp"
+#include "libsieve/service/sources/backoff.hpp"
+#include "libsieve/util/chance.hpp"
+
+namespace sieve::service {
+
+namespace {
+
+// A stream is followed by a live set (live/live_keeper.hpp), and a companion has no source at all.
+bool is_asked(const CycleOptions& options, const std::set<std::string>& sets, const SetConfiguration& set) {
+    if (set.sources.empty() || followed_stream(set) != nullptr) return false;
+    return options.ask == Ask::all || (options.ask == Ask::some && sets.contains(set.name));
+}
+
+// Each time, a node of a fleet has come to yet another manifest while the sets' lists were read.
+constexpr int most_looks = 3;
+
+// The set as the state directory has it.
+Examined remembered(const SetConfiguration& set, const StateDirectory& state,
+                    const control::Observer& observer) {
+    Examined examined;
+    examined.before = state.read(set.name, observer.remark);
+    return examined;
+}
+
+// Several sets are refreshed at a time. Each takes memory, and a build has threads of its own.
+constexpr std::size_t most_workers = 4;
+
+// Calls work(i) for each i below `count`, on some threads. Throws what a call threw, when all have ended.
+void for_each_at_once(std::size_t count, const std::function<void(std::size_t)>& work) {
+    const std::size_t processors = std::max(1U, std::thread::hardware_concurrency());
+    const std::size_t workers = std::min({count, processors, most_workers});
+    std::atomic<std::size_t> next = 0;
+    std::mutex mutex;
+    std::exception_ptr thrown;
+    const auto run = [&] {
+        try {
+            for (std::size_t i = 0; (i = next++) < count;) work(i);
+        } catch (...) {
+            const std::lock_guard lock(mutex);
+            thrown = std::current_exception();
+        }
+    };
+    {
+        std::vector<std::jthread> others;
+        for (std::size_t i = 1; i < workers; i++) others.emplace_back(run);
+        run();
+    }
+    if (thrown) std::rethrow_exception(thrown);
+}
+
+// Keeps what is remarked on a thread, to be told in order.
+class Remarks {
+  public:
+    explicit Remarks(std::size_t works) : texts_(works) {}
+    [[nodiscard]] control::Observer observer(std::size_t work) {
+        control::Observer observer;
+        observer.remark = [&texts = texts_[work]](const std::string& text) { texts.push_back(text); };
+        return observer;
+    }
+    void tell(const control::Observer& observer) const {
+        for (const auto& texts : texts_)
+            for (const std::string& text : texts) observer.remark(text);
+    }
+
+  private:
+    std::vector<std::vector<std::string>> texts_;
+};
+
+Result<SandboxSettings> sandbox_of(const CycleOptions& options) {
+    if (options.sandbox) return *options.sandbox;
+    return standard_sandbox();
+}
+
+SetReport report_of(const SetSurvey& survey, const CycleOptions& options) {
+    SetReport report;
+    report.name = survey.set->name;
+    report.error = survey.error;
+    if (survey.before()) {
+        report.last_good = survey.before();
+        report.entries_before = survey.before()->entries;
+    }
+    if (survey.refused()) {
+        report.outcome = SetOutcome::refused;
+        report.guard = survey.examined->refusal->guard;
+    } else if (survey.error) {
+        report.outcome = SetOutcome::failed;
+    }
+    if (survey.examined) {
+        report.times.fetching = survey.examined->asking;
+        if (const auto& read = survey.examined->read) {
+            report.times.fetching = read->gathering;
+            report.times.reading = read->reading;
+        }
+    }
+    const auto failures = options.failures.find(survey.set->name);
+    if (failures != options.failures.end()) report.failures = failures->second;
+    return report;
+}
+
+void examine_set(SetSurvey& survey, const StateDirectory& state, const SandboxSettings& sandbox,
+                 const control::Observer& observer) {
+    if (!survey.asked) {
+        survey.examined = remembered(*survey.set, state, observer);
+        return;
+    }
+    auto examined = examine(*survey.set, state, survey.protection, sandbox, observer);
+    if (examined) {
+        survey.examined = std::move(*examined);
+        if (survey.examined->refusal)
+            survey.error = Error{ErrorKind::bad_input, "refused: " + survey.examined->refusal->message};
+        return;
+    }
+    // The last good image is still there for those who go on.
+    survey.examined = remembered(*survey.set, state, {});
+    survey.error = std::move(examined.error().error);
+    survey.retry_after = examined.error().retry_after;
+}
+
+class Cycle {
+  public:
+    Cycle(control::Kernel& kernel, const Configuration& configuration, const StateDirectory& state,
+          HostAddresses& host, const CycleOptions& options, const control::Observer& observer)
+        : kernel_(kernel), configuration_(configuration), state_(state), host_(host), options_(options),
+          observer_(observer) {}
+
+    Result<CycleReport> run(std::vector<SetSurvey> surveys) {
+        if (auto managed = state_.hooks(observer_.remark)) {
+            managed_ = std::move(*managed);
+        } else {
+            if (options_.failing == Failing::stops_all) return tl::unexpected(std::move(managed.error()));
+            knows_managed_ = false;
+            observer_.remark(managed.error().message + "; what it names is looked at in the next cycle");
+        }
+        for (const SetSurvey& survey : surveys)
+            if (survey.examined && survey.examined->provenance_changed) confirmed_.insert(survey.set->name);
+        for (const SetSurvey& survey : surveys)
+            if (survey.together) together_.insert(survey.set->name);
+        hold_back_if_one_fails(surveys);
+        {
+            // Before minutes are spent on building.
+            SIEVE_ASSIGN(const Plan plan, plan_for(surveys));
+            if (options_.failing == Failing::stops_all)
+                if (std::optional<Error> error = first_failure(surveys, plan))
+                    return tl::unexpected(std::move(*error));
+        }
+        SIEVE_TRY(build_all(surveys));
+        hold_back_if_one_fails(surveys);
+        SIEVE_ASSIGN(Plan plan, plan_for(surveys));
+        std::map<std::size_t, HookReport> done;
+        if (Status changed = change_together(surveys, plan, done); !changed) {
+            if (options_.failing == Failing::stops_all) {
+                for (const auto& [name, record] : staged_) state_.discard_staged(name);
+                return tl::unexpected(std::move(changed.error()));
+            }
+            SIEVE_ASSIGN(plan, plan_for(surveys));
+        }
+        report_.missing = plan.missing;
+        for (std::size_t i = 0; i < plan.hooks.size(); i++) {
+            if (const auto found = done.find(i); found != done.end())
+                add_hook(std::move(found->second));
+            else
+                carry_out_hook(std::move(plan.hooks[i]));
+        }
+        SIEVE_TRY(remember());
+        join_hooks();
+        for (const SetSurvey& survey : surveys)
+            if (survey.asked) plan_next_visit(survey);
+        return std::move(report_);
+    }
+
+  private:
+    [[nodiscard]] Result<Plan> plan_for(const std::vector<SetSurvey>& surveys) {
+        SIEVE_ASSIGN(const Pauses pauses, state_.pauses());
+        Plan plan = make_plan(kernel_, configuration_, wanted_sets(surveys), managed_, pauses);
+        refuse_lockouts(plan, surveys, state_);
+        return plan;
+    }
+
+    // Sets that change together stay as they are if one of them cannot have its new list. If a failure is to
+    // stop all, it does so anyway.
+    void hold_back_if_one_fails(std::vector<SetSurvey>& surveys) {
+        if (options_.failing == Failing::stops_all) return;
+        for (const SetSurvey& survey : surveys) {
+            if (!survey.together || !survey.error) continue;
+            const Error cause = *survey.error;
+            return hold_back(surveys, "set " + survey.set->name, cause);
+        }
+    }
+
+    // Gives up the new lists of the sets that change together, where there are any.
+    void hold_back(std::vector<SetSurvey>& surveys, const std::string& culprit, const Error& cause) {
+        for (SetSurvey& survey : surveys) {
+            if (!survey.together || !survey.changed()) continue;
+            survey.error = Error{
+                cause.kind,
+                fmt::format("waits for {}, which is to change together with it: {}", culprit, cause.message),
+                cause.facts};
+            if (staged_.erase(survey.set->name) != 0) state_.discard_staged(survey.set->name);
+            for (SetReport& report : report_.sets) {
+                if (report.name != survey.set->name) continue;
+                report.outcome = SetOutcome::failed;
+                report.error = survey.error;
+            }
+        }
+    }
+
+    // Whether a set that changes together with others comes to this hook, or gets another filter there.
+    [[nodiscard]] static bool is_about(const HookPlan& hook, const std::set<std::string>& sets) {
+        return hook.entry != nullptr && std::ranges::any_of(hook.entry->sets, [&](const std::string& set) {
+                   return sets.contains(set);
+               });
+    }
+
+    // Why these sets would not change together there: one of them has to wait, and another is in force.
+    [[nodiscard]] static std::optional<Error> parts_with(const HookPlan& hook,
+                                                         const std::set<std::string>& sets) {
+        const auto waits = std::ranges::find_if(
+            hook.waiting, [&](const WaitingSet& set) { return sets.contains(set.name); });
+        const bool in_force = std::ranges::any_of(
+            hook.sets, [&](const SetPlan& set) { return !set.goes && sets.contains(set.name); });
+        if (waits == hook.waiting.end() || !in_force) return std::nullopt;
+        return Error{ErrorKind::bad_input,
+                     fmt::format("{} {}: {}", hook.interface, kernel::hook_point_name(hook.point),
+                                 waiting_text(*waits)),
+                     {.interface = hook.interface, .set = waits->name}};
+    }
+
+    // Carries out the plan of each hook that has one of the sets which change together and have changed: of
+    // all of these hooks, or of none. What was done is in `done`, by the hook's place in the plan. Error: one
+    // of them refuses, so nothing was changed and these sets stay as they are.
+    Status change_together(std::vector<SetSurvey>& surveys, Plan& plan,
+                           std::map<std::size_t, HookReport>& done) {
+        std::set<std::string> sets;
+        for (const SetSurvey& survey : surveys)
+            if (survey.together && staged_.contains(survey.set->name)) sets.insert(survey.set->name);
+        std::vector<std::size_t> hooks;
+        for (std::size_t i = 0; i < plan.hooks.size(); i++)
+            if (is_about(plan.hooks[i], sets)) hooks.push_back(i);
+        const auto refused = [&](const HookPlan& hook, const Error& error) -> Status {
+            const Error cause = hook.locks_out && !hook.obstacle ? lockout_refusal(error, hook) : error;
+            blame(surveys, hook, cause);
+            return tl::unexpected(cause);
+        };
+        for (const std::size_t i : hooks) {
+            if (plan.hooks[i].obstacle) return refused(plan.hooks[i], *plan.hooks[i].obstacle);
+            if (std::optional<Error> parts = parts_with(plan.hooks[i], sets))
+                return refused(plan.hooks[i], *parts);
+        }
+        // Attaching is what the kernel may still refuse, and it takes the longest.
+        std::ranges::stable_partition(hooks,
+                                      [&](std::size_t i) { return plan.hooks[i].step == HookStep::attach; });
+        std::erase_if(hooks, [&](std::size_t i) { return plan.hooks[i].step == HookStep::nothing; });
+        const std::map<std::string, std::string> images = identities();
+        const auto judged = [&](HookPlan& hook, const Error& error) {
+            hook.locks_out = error.kind == ErrorKind::lockout;
+            return refused(hook, error);
+        };
+        std::vector<HookInTheMaking> making;
+        for (const std::size_t i : hooks) {
+            auto one = HookInTheMaking::prepare(kernel_, configuration_, plan.hooks[i], images, state_,
+                                                observer_, safety_for(plan.hooks[i]), options_.catch_up);
+            if (!one) return judged(plan.hooks[i], one.error());
+            making.push_back(std::move(*one));
+        }
+        if (making.empty()) return {};
+        auto lock = control::hold_lock(kernel_, observer_);
+        if (!lock) return refused(plan.hooks[hooks.front()], lock.error());
+        for (std::size_t n = 0; n < hooks.size(); n++)
+            if (Status checked = making[n].check(); !checked)
+                return judged(plan.hooks[hooks[n]], checked.error());
+        for (std::size_t n = 0; n < hooks.size(); n++) {
+            Result<HookDone> committed = making[n].commit();
+            const bool stays = !committed && committed.error().kind != ErrorKind::unfinished;
+            if (stays && n == 0) return judged(plan.hooks[hooks[n]], committed.error());
+            settle(done[hooks[n]], committed, plan.hooks[hooks[n]]);
+            if (!stays) continue;
+            // Only a kernel that runs out of something comes to here. No more than has changed already.
+            for (std::size_t rest = n + 1; rest < hooks.size(); rest++)
+                settle(done[hooks[rest]], committed, plan.hooks[hooks[rest]]);
+            break;
+        }
+        // What the reports say of the plan is theirs from here on: `making` points into the plan.
+        making.clear();
+        for (auto& [i, report] : done) report.plan = std::move(plan.hooks[i]);
+        return {};
+    }
+
+    // A hook has refused what changes together.
+    void blame(std::vector<SetSurvey>& surveys, const HookPlan& hook, const Error& cause) {
+        const std::string where = fmt::format("{} {}", hook.interface, kernel::hook_point_name(hook.point));
+        hold_back(surveys, where, cause);
+        for (SetReport& report : report_.sets) {
+            const bool its = std::ranges::find(hook.entry->sets, report.name) != hook.entry->sets.end();
+            const bool held_back = std::ranges::any_of(surveys, [&](const SetSurvey& survey) {
+                return survey.together && survey.error && survey.set->name == report.name;
+            });
+            if (!its || !held_back) continue;
+            report.error = cause;
+            if (!hook.locks_out) continue;
+            report.outcome = SetOutcome::refused;
+            report.guard = Guard::lockout;
+        }
+    }
+
+    // Builds and stages what has changed. A failure becomes the set's, or everyone's.
+    Status build_all(std::vector<SetSurvey>& surveys) {
+        SIEVE_ASSIGN(const SandboxSettings sandbox, sandbox_of(options_));
+        std::vector<std::optional<Result<SetRecord>>> built(surveys.size());
+        std::vector<std::chrono::milliseconds> times(surveys.size());
+        Remarks remarks(surveys.size());
+        for_each_at_once(surveys.size(), [&](std::size_t i) {
+            const SetSurvey& survey = surveys[i];
+            if (!survey.changed()) return;
+            const auto start = std::chrono::steady_clock::now();
+            built[i] = build_image(*survey.set, *survey.examined, state_, survey.protection, sandbox,
+                                   remarks.observer(i));
+            times[i] = std::chrono::duration_cast<std::chrono::milliseconds>(
+                std::chrono::steady_clock::now() - start);
+        });
+        remarks.tell(observer_);
+        std::optional<Error> failure;
+        for (std::size_t i = 0; i < surveys.size(); i++) {
+            SetReport report = report_of(surveys[i], options_);
+            report.times.building = times[i];
+            if (built[i] && *built[i]) {
+                staged_.emplace(surveys[i].set->name, std::move(**built[i]));
+            } else if (built[i]) {
+                state_.discard_staged(surveys[i].set->name);
+                report.outcome = SetOutcome::failed;
+                report.error = built[i]->error();
+                surveys[i].error = built[i]->error();
+                if (!failure) failure = built[i]->error();
+            }
+            report_.sets.push_back(std::move(report));
+        }
+        if (!failure || options_.failing != Failing::stops_all) return {};
+        for (const auto& [name, record] : staged_) state_.discard_staged(name);
+        return tl::unexpected(std::move(*failure));
+    }
+
+    void plan_next_visit(const SetSurvey& survey) {
+        for (SetReport& report : report_.sets) {
+            if (report.name != survey.set->name) continue;
+            report.failures = report.error ? report.failures + 1 : 0;
+            report.ask_after = report.error ? backoff_delay(report.failures, chance(), survey.retry_after)
+                                            : jittered(survey.set->refresh, chance());
+        }
+    }
+
+    [[nodiscard]] std::map<std::string, std::string> identities() const {
+        std::map<std::string, std::string> all;
+        for (const SetReport& report : report_.sets)
+            if (report.last_good) all[report.name] = report.last_good->identity;
+        for (const auto& [name, record] : staged_) all[name] = record.identity;
+        return all;
+    }
+
+    HostAddresses& host_for(const HookPlan& plan) const {
+        const bool unprotected = plan.step == HookStep::attach && options_.host_where_none_runs != nullptr;
+        return unprotected ? *options_.host_where_none_runs : host_;
+    }
+
+    [[nodiscard]] control::Safety safety_for(const HookPlan& plan) const {
+        return {.host = &host_for(plan), .exempt = {}, .confirm_within = options_.confirm_within};
+    }
+
+    void carry_out_hook(HookPlan plan) {
+        HookReport report;
+        report.plan = std::move(plan);
+        report.error = report.plan.obstacle;
+        report.locks_out = report.plan.locks_out;
+        if (!report.error && report.plan.step == HookStep::unload && !report.plan.paused)
+            report.error = what_keeps(report.plan);
+        const bool stopped = failed_ && options_.failing == Failing::stops_all;
+        if (!report.error && !stopped)
+            settle(report,
+                   carry_out(kernel_, configuration_, report.plan, identities(), state_, observer_,
+                             safety_for(report.plan), options_.catch_up),
+                   report.plan);
+        add_hook(std::move(report));
+    }
+
+    // The configuration may have moved an interface's sets to another hook. Until they are in force there,
+    // they stay here. Programs are unloaded after all else.
+    [[nodiscard]] std::optional<Error> what_keeps(const HookPlan& unload) const {
+        for (const HookReport& other : report_.hooks)
+            if (other.plan.interface == unload.interface)
+                if (const std::optional<Error> error = other.error ? other.error : what_waits(other, unload))
+                    return Error{error->kind,
+                                 fmt::format("it is unloaded once {} has what is configured there: {}",
+                                             kernel::hook_point_name(other.plan.point), error->message)};
+        return std::nullopt;
+    }
+
+    // A set that is in force here, and waits there.
+    static std::optional<Error> what_waits(const HookReport& other, const HookPlan& unload) {
+        for (const SetPlan& set : unload.sets)
+            for (const WaitingSet& waits : other.plan.waiting)
+                if (waits.name == set.name) return Error{ErrorKind::bad_input, waiting_text(waits), {}};
+        return std::nullopt;
+    }
+
+    // What became of a hook whose plan was carried out.
+    void settle(HookReport& report, const Result<HookDone>& done, const HookPlan& plan) {
+        if (done) {
+            report.done = *done;
+            report.carried_out = true;
+            if (plan.step != HookStep::nothing) report_.changed = true;
+            note_live(report);
+            return;
+        }
+        report.error = done.error();
+        report.locks_out = report.error->kind == ErrorKind::lockout;
+        if (report.locks_out) report.error = lockout_refusal(*report.error, plan);
+        failed_ = true;
+    }
+
+    void add_hook(HookReport report) {
+        note_managed(report);
+        report_.hooks.push_back(std::move(report));
+    }
+
+    // The tables are in force already, so a failure changes no verdict: the sets are asked one by one.
+    void join_hooks() {
+        if (options_.confirm_within.count() != 0) return; // nothing else can change on probation
+        for (const HookReport& hook : report_.hooks) {
+            if (!hook.carried_out) continue;
+            const Result<SandboxSettings> sandbox = sandbox_of(options_);
+            const auto joined = sandbox ? join_sets(kernel_, configuration_, hook.plan, state_, *sandbox,
+                                                    observer_, {.host = &host_for(hook.plan)})
+                                        : tl::unexpected(sandbox.error());
+            const std::string where =
+                fmt::format("{} {}", hook.plan.interface, kernel::hook_point_name(hook.plan.point));
+            if (!joined) {
+                observer_.remark(
+                    fmt::format("{}: the sets are asked one by one, since joining them failed: {}", where,
+                                joined.error().message));
+            } else if (*joined && (*joined)->joined) {
+                report_.changed = true;
+                observer_.remark(fmt::format("{}: one lookup answers for {}", where,
+                                             fmt::join((*joined)->joined->sets, ", ")));
+            }
+        }
+    }
+
+    void note_live(const HookReport& report) {
+        live_.insert(report.done.brought_in.begin(), report.done.brought_in.end());
+        for (SetReport& set : report_.sets)
+            if (std::find(report.done.brought_in.begin(), report.done.brought_in.end(), set.name) !=
+                report.done.brought_in.end()) {
+                set.times.testing += report.done.testing;
+                set.times.swapping += report.done.swapping;
+            }
+    }
+
+    // What failed stays as it was, and ours if it was ours.
+    void note_managed(const HookReport& report) {
+        const HookPlan& plan = report.plan;
+        const std::uint32_t id = report.carried_out ? report.done.program_id : plan.program_id;
+        if (id != 0) now_managed_.push_back({plan.interface, plan.point, id});
+        if (report.carried_out && plan.step == HookStep::unload) unloaded_.insert(plan.program_id);
+    }
+
+    // A program that may still be somewhere is ours to take away: the kernel may not have told where it is,
+    // or its interface is in another network namespace.
+    void keep_noting_managed() {
+        for (const ManagedHook& before : managed_) {
+            if (unloaded_.contains(before.program_id)) continue;
+            if (std::ranges::any_of(now_managed_, [&](const ManagedHook& now) {
+                    return now.program_id == before.program_id;
+                }))
+                continue;
+            if (kernel_.has_program(before.program_id).value_or(true)) now_managed_.push_back(before);
+        }
+    }
+
+    // A new image is the last good one once it is live somewhere, or if there is no interface for it.
+    Status remember() {
+        std::map<std::string, SetRecord> together;
+        for (SetReport& report : report_.sets) {
+            const auto staged = staged_.find(report.name);
+            if (staged == staged_.end()) {
+                if (confirmed_.contains(report.name) && report.last_good)
+                    SIEVE_TRY(state_.commit(report.name, *report.last_good));
+                continue;
+            }
+            if (live_.contains(report.name) || !is_planned(report.name)) {
+                if (together_.contains(report.name))
+                    together.emplace(report.name, staged->second);
+                else
+                    SIEVE_TRY(state_.commit(report.name, staged->second));
+                report.outcome = SetOutcome::replaced;
+                report.last_good = std::move(staged->second);
+            } else {
+                state_.discard_staged(report.name);
+                blame_hooks(report);
+            }
+        }
+        SIEVE_TRY(state_.commit(together));
+        keep_noting_managed();
+        if (knows_managed_) SIEVE_TRY(state_.keep_hooks(now_managed_));
+        std::vector<std::string> names;
+        for (const SetConfiguration& set : configuration_.sets) names.push_back(set.name);
+        state_.forget_all_but(names);
+        return {};
+    }
+
+    // Not if it waits for another set.
+    static bool has(const HookReport& hook, const std::string& set) {
+        return is_about(hook.plan, {set}) && !hook.plan.waits(set);
+    }
+    [[nodiscard]] bool is_planned(const std::string& set) const {
+        return std::any_of(report_.hooks.begin(), report_.hooks.end(),
+                           [&](const HookReport& hook) { return has(hook, set); });
+    }
+    // Why a set that was built could go live nowhere.
+    void blame_hooks(SetReport& set) const {
+        set.outcome = SetOutcome::failed;
+        for (const HookReport& hook : report_.hooks) {
+            if (!has(hook, set.name) || !hook.error) continue;
+            set.error = hook.error;
+            if (!hook.locks_out) return;
+            set.outcome = SetOutcome::refused;
+            set.guard = Guard::lockout;
+            return;
+        }
+    }
+
+    control::Kernel& kernel_;
+    const Configuration& configuration_;
+    const StateDirectory& state_;
+    HostAddresses& host_;
+    const CycleOptions& options_;
+    const control::Observer& observer_;
+    std::vector<ManagedHook> managed_;
+    bool knows_managed_ = true;
+    std::vector<ManagedHook> now_managed_;
+    std::set<std::uint32_t> unloaded_; // programs
+    std::map<std::string, SetRecord> staged_;
+    std::set<std::string> together_;  // sets that change together
+    std::set<std::string> confirmed_; // sets whose list is the same, of sources that look different
+    std::set<std::string> live_;      // sets whose image was brought into force
+    bool failed_ = false;
+    CycleReport report_;
+};
+
+} // namespace
+
+const std::optional<SetRecord>& SetSurvey::before() const {
+    static const std::optional<SetRecord> none;
+    return examined ? examined->before : none;
+}
+
+SetSurvey survey_set(const Configuration& configuration, const SetConfiguration& set,
+                     const StateDirectory& state, HostAddresses& host, const SandboxSettings& sandbox,
+                     const control::Observer& observer) {
+    SetSurvey survey{.set = &set};
+    Result<std::vector<HostAddress>> addresses = host.read();
+    if (addresses) {
+        survey.protection = protection_of(configuration, set, std::move(*addresses));
+        examine_set(survey, state, sandbox, observer);
+    } else {
+        survey.examined = remembered(set, state, observer);
+        survey.error = std::move(addresses.error());
+    }
+    return survey;
+}
+
+Result<std::vector<SetSurvey>> survey_sets(const Configuration& configuration, const StateDirectory& state,
+                                           HostAddresses& host, const CycleOptions& options,
+                                           const control::Observer& observer) {
+    std::vector<HostAddress> addresses;
+    if (options.ask != Ask::nothing) {
+        SIEVE_ASSIGN(addresses, host.read());
+    }
+    SIEVE_ASSIGN(const SandboxSettings sandbox, sandbox_of(options));
+    std::vector<SetSurvey> surveys(configuration.sets.size());
+    const auto survey_those = [&](const SetsTogether& together, const auto& concerned) {
+        Remarks remarks(surveys.size());
+        const std::set<std::string> asked = together.completed(options.sets);
+        for_each_at_once(surveys.size(), [&](std::size_t i) {
+            const SetConfiguration& set = configuration.sets[i];
+            if (!concerned(set.name)) return;
+            SetSurvey& survey = surveys[i] = {};
+            survey.set = &set;
+            survey.protection = protection_of(configuration, set, addresses);
+            survey.asked = is_asked(options, asked, set);
+            survey.together = together.has(set.name);
+            if (const auto before = options.surveyed.find(set.name);
+                before != options.surveyed.end() && before->second && !survey.together)
+                survey = std::move(*before->second);
+            else
+                examine_set(survey, state, sandbox, remarks.observer(i));
+        });
+        remarks.tell(observer);
+    };
+    SetsTogether together = SetsTogether::of(configuration);
+    survey_those(together, [](const std::string&) { return true; });
+    for (int looks = 1; options.ask != Ask::nothing && !together.still(); looks++) {
+        if (looks == most_looks) {
+            for (SetSurvey& survey : surveys)
+                if (survey.together && survey.asked)
+                    survey.error = Error{ErrorKind::bad_input, "another manifest came while it was read"};
+            break;
+        }
+        const SetsTogether before = std::exchange(together, SetsTogether::of(configuration));
+        survey_those(together, [&](const std::string& set) { return before.has(set) || together.has(set); });
+    }
+    return surveys;
+}
+
+WantedSets wanted_sets(const std::vector<SetSurvey>& surveys) {
+    WantedSets wanted;
+    for (const SetSurvey& survey : surveys) {
+        WantedSet& set = wanted[survey.set->name];
+        set.together = survey.together;
+        if (survey.changed()) {
+            set.filter = WantedFilter::new_build;
+            set.verifiable = !leads_to_exact(survey.set->feed, *survey.examined->read);
+            continue;
+        }
+        if (survey.before()) {
+            set.identity = survey.before()->identity;
+            set.verifiable = survey.before()->exact;
+        }
+        // What runs is as new as the record, or newer: a controller may have died before it wrote that.
+        if (!survey.asked || survey.error)
+            set.filter = WantedFilter::in_force;
+        else if (survey.before())
+            set.filter = WantedFilter::last_good;
+    }
+    return wanted;
+}
+
+std::optional<Error> first_failure(const std::vector<SetSurvey>& surveys, const Plan& plan) {
+    for (const SetSurvey& survey : surveys)
+        if (survey.error) return survey.error;
+    if (!plan.missing.empty())
+        return Error{ErrorKind::kernel_refused,
+                     fmt::format("interface {}: there is none of that name", plan.missing.front()),
+                     {.interface = plan.missing.front()}};
+    for (const HookPlan& hook : plan.hooks) {
+        if (hook.obstacle) return hook.obstacle;
+        if (hook.otherwise) return hook.otherwise;
+    }
+    return std::nullopt;
+}
+
+Result<CycleReport> run_cycle(control::Kernel& kernel, const Configuration& configuration,
+                              const StateDirectory& state, HostAddresses& host, const CycleOptions& options,
+                              const control::Observer& observer) {
+    SIEVE_ASSIGN(std::vector<SetSurvey> surveys, survey_sets(configuration, state, host, options, observer));
+    return Cycle(kernel, configuration, state, host, options, observer).run(std::move(surveys));
+}
+
+} // namespace sieve::service

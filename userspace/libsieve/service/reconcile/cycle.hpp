@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// One cycle of the service: ask the sources, compare with what runs, make good the difference, remember it.
+// `xdp-sieve apply` runs one; a daemon runs one on every trigger, for the sets that the trigger is about.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "libsieve/control/access/kernel.hpp"
+#include "libsieve/control/spec/observer.hpp"
+#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/reconcile/reconcile.hpp"
+#include "libsieve/service/reconcile/refresh.hpp"
+#include "libsieve/service/safety/host_addresses.hpp"
+#include "libsieve/service/state/state_directory.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::service {
+
+// Which sources are asked.
+enum class Ask : std::uint8_t {
+    all,     // those of every set
+    some,    // those of the named sets; the others keep their last good image
+    nothing, // none: every set gets its last good image, as after a reboot
+};
+
+enum class Failing : std::uint8_t {
+    stops_all,    // a set that fails, or a hook that cannot be had, and nothing is changed
+    stops_itself, // the others go on; the set keeps its last good image
+};
+
+struct SetSurvey;
+
+struct CycleOptions {
+    Ask ask = Ask::all;
+    std::set<std::string> sets{}; // with Ask::some
+    // Of these sets, what survey_set() has found out about this configuration. The cycle takes it.
+    std::map<std::string, std::shared_ptr<SetSurvey>> surveyed{};
+    Failing failing = Failing::stops_all;
+    // Failures in a row of sets whose sources were asked before; the next wait depends on them.
+    std::map<std::string, unsigned> failures{};
+    std::optional<SandboxSettings> sandbox{}; // nothing: standard_sandbox()
+    // Not zero: tables go on probation for that long.
+    std::chrono::seconds confirm_within{0};
+    // Whom to ask about the host's addresses before our program is attached where no packet is filtered yet;
+    // null: whoever is asked about other changes.
+    HostAddresses* host_where_none_runs = nullptr;
+    CatchUp catch_up{}; // for sets that change in place; null: there are none
+};
+
+// What was found out about one set.
+struct SetSurvey {
+    const SetConfiguration* set = nullptr;
+    bool asked = true;     // its sources were; else it is what the state directory has
+    bool together = false; // it changes together with others, or not at all (together.hpp), whoever is asked
+    std::optional<Examined> examined{};
+    std::optional<Error> error{};                      // of a source, a list, or a guard
+    std::optional<std::chrono::seconds> retry_after{}; // a server that failed wants to be asked again then
+    Protection protection{};
+
+    [[nodiscard]] bool changed() const { return !error && examined && examined->changed(); }
+    [[nodiscard]] const std::optional<SetRecord>& before() const;
+    [[nodiscard]] bool refused() const { return examined && examined->refusal; }
+};
+
+// Asks the sources of one set that follows no stream, as a cycle would, and changes nothing: on any thread,
+// and at the same time as cycles. Its failure is in the survey, which points into the configuration.
+[[nodiscard]] SetSurvey survey_set(const Configuration& configuration, const SetConfiguration& set,
+                                   const StateDirectory& state, HostAddresses& host,
+                                   const SandboxSettings& sandbox, const control::Observer& observer);
+
+// Examines every set as the options say, several at a time. Changes nothing. A set that follows a stream is
+// not asked. Sets that change together are read as of one moment, and if one of them is asked, all are.
+// Error: the host's addresses cannot be read.
+[[nodiscard]] Result<std::vector<SetSurvey>> survey_sets(const Configuration& configuration,
+                                                         const StateDirectory& state, HostAddresses& host,
+                                                         const CycleOptions& options,
+                                                         const control::Observer& observer);
+
+// Which filters the plan is to put in force.
+[[nodiscard]] WantedSets wanted_sets(const std::vector<SetSurvey>& surveys);
+
+// The first reason why nothing should be changed if a failure is to stop all; nothing if there is none.
+[[nodiscard]] std::optional<Error> first_failure(const std::vector<SetSurvey>& surveys, const Plan& plan);
+
+enum class SetOutcome : std::uint8_t {
+    unchanged, // its last good image is still the one
+    replaced,  // a new image is the last good one
+    failed,    // a source, a list or the build failed
+    refused,   // a guard refused the list
+};
+
+// How long a set took.
+struct SetTimes {
+    std::chrono::milliseconds fetching{0}; // asking the sources
+    std::chrono::milliseconds reading{0};  // unpacking and parsing the list
+    std::chrono::milliseconds building{0};
+    std::chrono::milliseconds testing{0};  // bringing the filter in and asking it, on all hooks
+    std::chrono::milliseconds swapping{0}; // changing the tables, on all hooks
+};
+
+struct SetReport {
+    std::string name{};
+    SetOutcome outcome = SetOutcome::unchanged;
+    std::optional<Error> error{};
+    std::optional<Guard> guard{};         // that refused it
+    std::optional<SetRecord> last_good{}; // after the cycle
+    std::uint64_t entries_before = 0;
+    SetTimes times{};
+    unsigned failures = 0; // in a row, this cycle's included
+    // How long to wait before the sources are asked again: the refresh interval with jitter, or after a
+    // failure the backoff. Nothing if they were not asked.
+    std::optional<std::chrono::milliseconds> ask_after{};
+};
+
+struct HookReport {
+    HookPlan plan{};
+    bool carried_out = false;
+    bool locks_out = false;       // refused, since the table would drop what the host lives by
+    HookDone done{};              // if it was
+    std::optional<Error> error{}; // an obstacle, or why carrying out failed
+};
+
+struct CycleReport {
+    std::vector<SetReport> sets{};
+    std::vector<HookReport> hooks{};
+    std::vector<std::string> missing{}; // interfaces
+    bool changed = false;               // something of what is in force
+};
+
+// Runs a cycle. Of the sets that change together, all changes come into force or none: every list has passed
+// its guards, every filter is built, and every hook that has one of the sets has tested its table, before the
+// first table is replaced. The tables of several hooks are then replaced one right after the other, under one
+// lock. The error is one of Failing::stops_all before anything was changed; what fails later is in
+// the report.
+[[nodiscard]] Result<CycleReport> run_cycle(control::Kernel& kernel, const Configuration& configuration,
+                                            const StateDirectory& state, HostAddresses& host,
+                                            const CycleOptions& options, const control::Observer& observer);
+
+} // namespace sieve::service

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/reconcile/lockout.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include <fmt/core.h>
+
+#include "libsieve/feeds/text/address_text.hpp"
+#include "libsieve/image/image.hpp"
+#include "libsieve/util/name_some.hpp"
+#include "libsieve/util/printable.hpp"
+
+namespace sieve::service {
+
+namespace {
+
+sieve_key source_key(uint128 address) {
+    sieve_key key{};
+    const int word = sieve_address_word(SIEVE_FIELD_SRC);
+    key.word[word] = static_cast<std::uint64_t>(address >> 64);
+    key.word[word + 1] = static_cast<std::uint64_t>(address);
+    return key;
+}
+
+bool list_holds(const Feed& list, uint128 address) {
+    const int word = sieve_address_word(SIEVE_FIELD_SRC);
+    for (const AddressRange& range : list.ranges)
+        if (range.first <= address && address <= range.last) return true;
+    for (std::size_t i = 0; i < list.keys.size(); i++) {
+        const sieve_key key = list.keys.at(i);
+        if (address_number(key.word[word], key.word[word + 1]) == address) return true;
+    }
+    return false;
+}
+
+// The set as it will be.
+bool set_holds(const SetSurvey& survey, uint128 address, const StateDirectory& state) {
+    if (survey.set->feed.fields != SIEVE_FIELD_SRC) return false;
+    if (survey.changed()) {
+        const ReadList& read = *survey.examined->read;
+        return read.list ? list_holds(*read.list, address) : read.image->contains(source_key(address));
+    }
+    if (!survey.before()) return false;
+    const auto image =
+        Image::load(std::filesystem::path(state.image_path(survey.set->name, survey.before()->identity)));
+    return image && image->contains(source_key(address));
+}
+
+bool passes(const InterfaceConfiguration& entry, const SetConfiguration& set) {
+    const sieve_action action =
+        set.action ? set.action->action : control::natural_action(entry.default_action).action;
+    return action == SIEVE_ACTION_PASS;
+}
+
+bool is_held(const InterfaceConfiguration& entry, const std::vector<SetSurvey>& surveys, uint128 address,
+             const StateDirectory& state) {
+    return std::any_of(surveys.begin(), surveys.end(), [&](const SetSurvey& survey) {
+        return std::find(entry.sets.begin(), entry.sets.end(), survey.set->name) != entry.sets.end() &&
+               passes(entry, *survey.set) && set_holds(survey, address, state);
+    });
+}
+
+bool can_lock_out(const HookPlan& hook) {
+    const bool changes = hook.step == HookStep::attach || hook.step == HookStep::change;
+    return changes && !hook.obstacle && hook.entry != nullptr && hook.point != kernel::HookPoint::egress &&
+           hook.default_action == SIEVE_ACTION_DROP && hook.entry->protect_host;
+}
+
+} // namespace
+
+void refuse_lockouts(Plan& plan, const std::vector<SetSurvey>& surveys, const StateDirectory& state) {
+    if (surveys.empty()) return;
+    for (HookPlan& hook : plan.hooks) {
+        if (!can_lock_out(hook)) continue;
+        std::vector<std::string> shut_out;
+        for (const HostAddress& address : surveys.front().protection.host) {
+            if (address.session_through != hook.interface || address.session_through.empty()) continue;
+            if (is_held(*hook.entry, surveys, address.address, state)) continue;
+            const std::string text =
+                fmt::format("{}, {}",
+                            format_address(static_cast<std::uint64_t>(address.address >> 64),
+                                           static_cast<std::uint64_t>(address.address)),
+                            address.what);
+            if (std::ranges::find(shut_out, text) == shut_out.end()) shut_out.push_back(text);
+        }
+        if (shut_out.empty()) continue;
+        hook.step = HookStep::nothing;
+        hook.locks_out = true;
+        hook.obstacle =
+            Error{ErrorKind::bad_input,
+                  fmt::format(
+                      "refused: {} {}: default = \"drop\", and no set that passes holds {}; put {} into the "
+                      "list of such a set, or set protect-host = false in the [[interface]]",
+                      hook.interface, kernel::hook_point_name(hook.point), name_some(shut_out),
+                      shut_out.size() == 1 ? "this address" : "these addresses")};
+    }
+}
+
+Error lockout_refusal(const Error& refused, const HookPlan& plan) {
+    const std::string& set = refused.facts.set;
+    const bool listed = plan.entry != nullptr && !plan.entry->protect_host;
+    // Without a set that drops, it is the default.
+    const char* const lists = set.empty() ? "put what must pass into the list of a set that passes"
+                                          : "take it out of the list, or name it in the set's exceptions";
+    const std::string guards =
+        set.empty() ? std::string() : fmt::format(", or in [set.{}.guards]", printable(set));
+    return {ErrorKind::bad_input,
+            listed ? fmt::format("refused: {}; {}, or take it out of protect in the [[interface]]",
+                                 refused.message, lists)
+                   : fmt::format("refused: {}; {}, or set protect-host = false in the [[interface]]{}",
+                                 refused.message, lists, guards),
+            refused.facts};
+}
+
+} // namespace sieve::service

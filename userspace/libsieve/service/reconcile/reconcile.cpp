@@ -1,0 +1,664 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/reconcile/reconcile.hpp"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <iterator>
+#include <memory>
+#include <set>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "libsieve/control/access/hold_lock.hpp"
+#include "libsieve/control/access/in_force.hpp"
+#include "libsieve/control/table/apply.hpp"
+#include "libsieve/control/table/prepare.hpp"
+#include "libsieve/control/table/replies.hpp"
+#include "libsieve/control/table/unload.hpp"
+#include "libsieve/service/reconcile/refresh.hpp"
+#include "libsieve/service/safety/guards.hpp"
+#include "libsieve/service/safety/host_addresses.hpp"
+#include "libsieve/service/sources/sandbox.hpp"
+
+namespace sieve::service {
+
+namespace {
+
+constexpr std::string_view loopback = "lo";
+
+// The table of these sets as control takes it, without sources.
+control::TableSpec table_of(const Configuration& configuration, const HookPlan& plan,
+                            const std::vector<std::string>& sets) {
+    const InterfaceConfiguration& entry = *plan.entry;
+    control::TableSpec table;
+    table.interface = plan.interface;
+    table.point = entry.hook;
+    table.default_action = plan.default_action;
+    table.unreadable = entry.unreadable;
+    table.replies = entry.replies;
+    table.flows = {.most = entry.max_flows, .if_new = true};
+    table.replace = true;
+    table.mode = entry.mode;
+    table.priority = entry.priority;
+    table.chain = entry.chain;
+    for (const std::string& name : sets) {
+        control::SetSpec set;
+        set.name = name;
+        if (const SetConfiguration* found = configuration.find_set(name)) {
+            set.action = found->action;
+            set.keeps_replies_out = found->keeps_replies_out;
+        }
+        // The default in force may be another one yet.
+        if (!set.action) set.action = {.action = control::natural_action(entry.default_action).action};
+        table.sets.push_back(std::move(set));
+    }
+    return table;
+}
+
+bool is_verified(const Configuration& configuration, const std::string& set) {
+    const SetConfiguration* found = configuration.find_set(set);
+    return found != nullptr && found->verify;
+}
+
+// The identity of the filter in that map; empty if it cannot be read.
+std::string identity_in_force(control::Kernel& kernel, std::uint32_t map_id) {
+    const auto filter = kernel.read_filter(map_id);
+    return filter ? identity_text(filter->file) : std::string();
+}
+
+tl::unexpected<Error> attached_otherwise(const kernel::Hook& hook, const std::string& is,
+                                         const std::string& wanted) {
+    return failure(
+        ErrorKind::attached_otherwise,
+        fmt::format("{}: xdp-sieve runs there {}, and {} is configured", hook.interface.name, is, wanted),
+        {.interface = hook.interface.name});
+}
+
+// What was settled when our program was attached, and cannot be changed while it runs.
+Status check_attached(const kernel::Hook& hook, const InterfaceConfiguration& entry) {
+    const bool xdp = hook.point == kernel::HookPoint::xdp;
+    if (xdp && entry.mode == kernel::ModeChoice::native && hook.mode != kernel::Mode::native)
+        return attached_otherwise(hook, fmt::format("in {} mode", kernel::mode_name(hook.mode)), "native");
+    if (xdp && entry.mode == kernel::ModeChoice::skb && hook.mode != kernel::Mode::skb)
+        return attached_otherwise(hook, fmt::format("in {} mode", kernel::mode_name(hook.mode)), "skb");
+    const auto other_priority = [&](std::uint32_t is) -> Status {
+        if (!entry.priority || *entry.priority == is) return {};
+        return attached_otherwise(hook, fmt::format("with priority {}", is),
+                                  fmt::format("priority {}", *entry.priority));
+    };
+    if (const kernel::TcFilter* filter = hook.filter(); filter != nullptr)
+        return other_priority(filter->priority);
+    const std::optional<kernel::DispatcherRank> rank = hook.behind_dispatcher() ? hook.rank() : std::nullopt;
+    if (!rank) return {}; // alone, there is no rank
+    SIEVE_TRY(other_priority(rank->priority));
+    if (entry.chain && *entry.chain != rank->chain)
+        return attached_otherwise(hook, fmt::format("with chain {}", kernel::chain_text(rank->chain)),
+                                  fmt::format("chain {}", kernel::chain_text(*entry.chain)));
+    return {};
+}
+
+// Whether a match keeps a packet from where it goes.
+bool takes(sieve_action action) {
+    return action != SIEVE_ACTION_PASS && action != SIEVE_ACTION_COUNT;
+}
+
+// The names of `names` that are among the others.
+template <class Contains>
+std::vector<std::string> common(const std::vector<std::string>& names, const Contains& contains) {
+    std::vector<std::string> out;
+    std::copy_if(names.begin(), names.end(), std::back_inserter(out), contains);
+    return out;
+}
+
+class HookPlanner {
+  public:
+    HookPlanner(control::Kernel& kernel, const Configuration& configuration, const WantedSets& wanted,
+                HookPlan& plan)
+        : kernel_(kernel), configuration_(configuration), wanted_(wanted), plan_(plan) {}
+
+    Status run(const kernel::Interface& interface) {
+        const InterfaceConfiguration& entry = *plan_.entry;
+        SIEVE_ASSIGN(const kernel::Hook hook, kernel_.read_hook(interface, entry.hook));
+        SIEVE_TRY(kernel::may_attach(hook, false));
+        if (hook.ours) SIEVE_TRY(kernel::refuse_unless_ours(hook));
+        plan_.default_action = entry.default_action;
+        control::TableSpec table = table_of(configuration_, plan_, entry.sets);
+        SIEVE_ASSIGN(actions_, control::find_actions(kernel_, table.sets, entry.default_action));
+        if (!hook.ours) {
+            find_waiting(nullptr);
+            if (!entry.sets.empty() && plan_.waiting.size() == entry.sets.size() &&
+                plan_.default_action == SIEVE_ACTION_PASS)
+                return nothing_yet();
+            plan_.step = HookStep::attach;
+            table.default_action = plan_.default_action;
+            plan_.replies = control::replies_of(table, nullptr);
+            for (std::size_t i = 0; i < entry.sets.size(); i++)
+                if (!plan_.waits(entry.sets[i])) add_coming(i);
+            return {};
+        }
+        plan_.program_id = hook.ours->id;
+        if (Status attached = check_attached(hook, entry); !attached)
+            plan_.otherwise = std::move(attached.error());
+        const kernel::TableInForce now = kernel_.read_table(hook);
+        find_waiting(&now);
+        table.default_action = plan_.default_action;
+        SIEVE_TRY(compare_replies(hook, now, table));
+        compare(now);
+        return {};
+    }
+
+  private:
+    // A set that waits can make others wait, whichever side of it they are on.
+    void find_waiting(const kernel::TableInForce* now) {
+        const std::vector<std::string>& names = plan_.entry->sets;
+        const auto is_in_force = [&](std::size_t i) { return now != nullptr && now->find(names[i]); };
+        const auto is_together = [&](std::size_t i) {
+            const auto set = wanted_.find(names[i]);
+            return set != wanted_.end() && set->second.together;
+        };
+        std::vector<std::optional<WaitingSet>> waiting(names.size());
+        // The first set that keeps this one out.
+        const auto keeper_of = [&](std::size_t i) -> std::optional<std::size_t> {
+            for (std::size_t k = 0; k < names.size(); k++)
+                if (waiting[k] &&
+                    ((k < i && passes(k) && takes(actions_[i].action)) || (is_together(i) && is_together(k))))
+                    return k;
+            return std::nullopt;
+        };
+        for (std::size_t i = 0; i < names.size(); i++)
+            if (!is_in_force(i) && !has_image(names[i])) waiting[i] = WaitingSet{names[i], {}};
+        for (bool more = true; more;) {
+            more = false;
+            for (std::size_t i = 0; i < names.size(); i++) {
+                if (waiting[i] || is_in_force(i)) continue;
+                if (const auto keeper = keeper_of(i)) {
+                    waiting[i] = WaitingSet{names[i], names[*keeper]};
+                    more = true;
+                }
+            }
+        }
+        for (std::size_t i = 0; i < names.size(); i++) {
+            if (!waiting[i]) continue;
+            plan_.waiting.push_back(*waiting[i]);
+            if (!passes(i)) continue;
+            if (now == nullptr || now->default_action != SIEVE_ACTION_DROP)
+                plan_.default_action = SIEVE_ACTION_PASS;
+            if (!first_friend_) first_friend_ = i;
+        }
+    }
+
+    [[nodiscard]] bool passes(std::size_t i) const { return actions_[i].action == SIEVE_ACTION_PASS; }
+    [[nodiscard]] bool has_image(const std::string& name) const {
+        const auto set = wanted_.find(name);
+        return set != wanted_.end() && set->second.has_image();
+    }
+
+    [[nodiscard]] Status nothing_yet() const {
+        std::vector<std::string> texts;
+        for (const WaitingSet& set : plan_.waiting) texts.push_back(waiting_text(set));
+        return bad_input(fmt::format("{} {}: no set can be in force yet: {}", plan_.interface,
+                                     kernel::hook_point_name(plan_.point), fmt::join(texts, "; ")));
+    }
+
+    void add_coming(std::size_t i) {
+        const std::string& name = plan_.entry->sets[i];
+        plan_.sets.push_back({.name = name,
+                              .comes = true,
+                              .action = actions_[i],
+                              .verified = is_verified(configuration_, name) && is_verifiable(name)});
+    }
+
+    // The last good image has no keys if verification was switched on after it had been built. Its filter
+    // alone misses no member, and it goes without them until the list has been read.
+    [[nodiscard]] bool is_verifiable(const std::string& name) const {
+        const auto set = wanted_.find(name);
+        return set == wanted_.end() || set->second.verifiable;
+    }
+
+    // Replies that pass need more than a table, and somebody may have taken it away.
+    Status compare_replies(const kernel::Hook& hook, const kernel::TableInForce& now,
+                           const control::TableSpec& table) {
+        plan_.replies = control::replies_of(table, &now);
+        if (plan_.replies != now.replies) plan_.replies_before = now.replies;
+        if (plan_.replies != SIEVE_ACTION_PASS || plan_.replies_before) return {};
+        SIEVE_ASSIGN(const control::RepliesState state, kernel_.read_replies(hook));
+        plan_.notes_gone = !state.noting;
+        if (table.flows.most && state.memory && state.memory->max_flows != *table.flows.most &&
+            !plan_.otherwise)
+            plan_.otherwise = Error{
+                ErrorKind::attached_otherwise,
+                fmt::format("{}: the flow memory in force is for {} flows, and max-flows = {} is "
+                            "configured; it gets another size when no interface lets replies pass any more",
+                            hook.interface.name, state.memory->max_flows, *table.flows.most),
+                {.interface = hook.interface.name}};
+        return {};
+    }
+
+    void compare(const kernel::TableInForce& now) {
+        const InterfaceConfiguration& entry = *plan_.entry;
+        for (std::size_t i = 0; i < entry.sets.size(); i++) {
+            if (plan_.waits(entry.sets[i])) continue;
+            if (const kernel::SetInForce* set = now.find(entry.sets[i]); set != nullptr)
+                add_staying(i, *set);
+            else
+                add_coming(i);
+        }
+        const auto is_wanted = [&](const std::string& name) {
+            return std::find(entry.sets.begin(), entry.sets.end(), name) != entry.sets.end();
+        };
+        std::vector<std::string> names;
+        for (const kernel::SetInForce& set : now.sets) {
+            names.push_back(set.name);
+            if (!is_wanted(set.name))
+                plan_.sets.push_back({.name = set.name,
+                                      .goes = true,
+                                      .action_before = control::action_of(set),
+                                      .verified_before = set.exact_id != 0});
+        }
+        const auto is_in_force = [&](const std::string& name) { return now.find(name) != nullptr; };
+        if (common(entry.sets, is_in_force) != common(names, is_wanted)) plan_.order_before = names;
+        if (now.default_action != plan_.default_action) plan_.default_before = now.default_action;
+        if (now.unreadable != entry.unreadable) plan_.unreadable_before = now.unreadable;
+        const bool changes = plan_.default_before || plan_.unreadable_before || plan_.replies_before ||
+                             plan_.notes_gone || !plan_.order_before.empty() ||
+                             std::any_of(plan_.sets.begin(), plan_.sets.end(),
+                                         [](const SetPlan& set) { return set.changes(); });
+        plan_.step = changes ? HookStep::change : HookStep::nothing;
+    }
+
+    void add_staying(std::size_t i, const kernel::SetInForce& now) {
+        const WantedSet& wanted = wanted_.at(now.name);
+        SetPlan set{.name = now.name,
+                    .action_before = control::action_of(now),
+                    .action = actions_[i],
+                    .verified_before = now.exact_id != 0,
+                    .verified = is_verified(configuration_, now.name) &&
+                                (is_verifiable(now.name) ||
+                                 (wanted.filter == WantedFilter::in_force && now.exact_id != 0))};
+        // It begins to take packets once the sets before it have their lists.
+        if (first_friend_ && *first_friend_ < i && takes(actions_[i].action) &&
+            !takes(set.action_before->action))
+            set.action = set.action_before;
+        if (!wanted.has_image()) set.verified = set.verified_before; // it keeps what it has
+        const bool same = set.verified == set.verified_before &&
+                          (wanted.filter == WantedFilter::in_force ||
+                           (wanted.filter == WantedFilter::last_good &&
+                            identity_in_force(kernel_, now.map_id) == wanted.identity));
+        if (same)
+            set.kept = control::KeptFilter{now.map_id, now.exact_id};
+        else
+            set.new_filter = true;
+        plan_.sets.push_back(std::move(set));
+    }
+
+    control::Kernel& kernel_;
+    const Configuration& configuration_;
+    const WantedSets& wanted_;
+    HookPlan& plan_;
+    std::vector<control::SetAction> actions_;   // of the entry's sets
+    std::optional<std::size_t> first_friend_{}; // the first set that passes and waits
+};
+
+// The hook where the managed program runs now: its interface may have been renamed since. Nothing if it runs
+// at none of these interfaces. Error: that is unknown, since a hook cannot be read, or a program be asked
+// for.
+Result<std::optional<kernel::Hook>> find_managed(control::Kernel& kernel,
+                                                 const std::vector<kernel::Interface>& interfaces,
+                                                 const ManagedHook& managed) {
+    std::optional<Error> unread;
+    const auto read = [&](const kernel::Interface& interface) -> std::optional<kernel::Hook> {
+        auto hook = kernel.read_hook(interface, managed.point);
+        if (!hook && !unread) unread = std::move(hook.error());
+        if (!hook || !hook->ours || hook->ours->id != managed.program_id) return std::nullopt;
+        return std::move(*hook);
+    };
+    for (const kernel::Interface& interface : interfaces)
+        if (interface.name == managed.interface)
+            if (auto hook = read(interface)) return hook;
+    for (const kernel::Interface& interface : interfaces)
+        if (interface.name != managed.interface)
+            if (auto hook = read(interface)) return hook;
+    SIEVE_ASSIGN(const bool is_loaded, kernel.has_program(managed.program_id));
+    if (is_loaded && unread) return tl::unexpected(std::move(*unread));
+    return std::optional<kernel::Hook>();
+}
+
+// Whom a table of this entry is asked about: the host's own unless the entry does without, and the addresses
+// that the entry lists.
+class EntryAddresses final : public HostAddresses {
+  public:
+    EntryAddresses(const InterfaceConfiguration& entry, HostAddresses* host) : entry_(entry), host_(host) {}
+
+    [[nodiscard]] bool any() const { return host_ != nullptr || !entry_.protect.empty(); }
+    Result<std::vector<HostAddress>> read() override {
+        std::vector<HostAddress> all;
+        if (host_ != nullptr) {
+            SIEVE_ASSIGN(all, host_->read());
+        }
+        std::vector<AddressRange> ranges;
+        for (const std::string& text : entry_.protect) ranges.push_back(protected_range(text));
+        SIEVE_ASSIGN(std::vector<HostAddress> listed,
+                     control::listed_addresses(ranges, "which protect names in the [[interface]]"));
+        std::move(listed.begin(), listed.end(), std::back_inserter(all));
+        return all;
+    }
+
+  private:
+    const InterfaceConfiguration& entry_;
+    HostAddresses* host_;
+};
+
+// Sets whose guards let them take packets of the host's addresses.
+std::set<std::string> exempt_sets(const Configuration& configuration) {
+    std::set<std::string> exempt;
+    for (const SetConfiguration& set : configuration.sets)
+        if (!set.guards.protect_host) exempt.insert(set.name);
+    return exempt;
+}
+
+// What protects this entry's tables.
+class EntrySafety {
+  public:
+    EntrySafety(const Configuration& configuration, const InterfaceConfiguration& entry,
+                const control::Safety& safety)
+        : addresses_(entry, entry.protect_host ? safety.host : nullptr),
+          safety_{.host = safety.host != nullptr && addresses_.any() ? &addresses_ : nullptr,
+                  .exempt = exempt_sets(configuration),
+                  .confirm_within = safety.confirm_within} {}
+    EntrySafety(const EntrySafety&) = delete;
+    EntrySafety& operator=(const EntrySafety&) = delete;
+
+    [[nodiscard]] const control::Safety& get() const { return safety_; }
+
+  private:
+    EntryAddresses addresses_;
+    control::Safety safety_;
+};
+
+std::chrono::milliseconds since(std::chrono::steady_clock::time_point start) {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
+}
+
+// The sets that go with the program.
+std::vector<SetPlan> all_go(control::Kernel& kernel, const kernel::Hook& hook) {
+    std::vector<SetPlan> sets;
+    if (!hook.speaks_our_version()) return sets;
+    for (const kernel::SetInForce& set : kernel.read_table(hook).sets)
+        sets.push_back({.name = set.name,
+                        .goes = true,
+                        .action_before = control::action_of(set),
+                        .verified_before = set.exact_id != 0});
+    return sets;
+}
+
+// A hook that the configuration names, on an interface that is paused.
+HookPlan plan_paused(control::Kernel& kernel, const kernel::Interface& interface, kernel::HookPoint point) {
+    HookPlan plan{.interface = interface.name, .point = point, .paused = true};
+    Result<kernel::Hook> hook = kernel.read_hook(interface, point);
+    if (!hook) {
+        plan.obstacle = std::move(hook.error());
+    } else if (hook->ours) {
+        plan.step = HookStep::unload;
+        plan.program_id = hook->ours->id;
+        plan.sets = all_go(kernel, *hook);
+    }
+    return plan;
+}
+
+// A hook that the service manages and that no entry names any more. Nothing if its program runs at none of
+// these interfaces.
+std::optional<HookPlan> plan_to_unload(control::Kernel& kernel, const Configuration& configuration,
+                                       const std::vector<kernel::Interface>& interfaces,
+                                       const ManagedHook& managed) {
+    const auto found = find_managed(kernel, interfaces, managed);
+    if (!found) {
+        if (entry_for(configuration, managed.interface, managed.point) != nullptr) return std::nullopt;
+        return HookPlan{.interface = managed.interface,
+                        .point = managed.point,
+                        .step = HookStep::unload,
+                        .program_id = managed.program_id,
+                        .obstacle =
+                            Error{found.error().kind,
+                                  fmt::format("it left the configuration, and what runs there is unknown: {}",
+                                              found.error().message)}};
+    }
+    const std::optional<kernel::Hook>& hook = *found;
+    if (!hook) return std::nullopt;
+    const std::string& interface = hook->interface.name;
+    if (entry_for(configuration, interface, managed.point) != nullptr) return std::nullopt;
+    return HookPlan{.interface = interface,
+                    .point = managed.point,
+                    .step = HookStep::unload,
+                    .program_id = managed.program_id,
+                    .sets = all_go(kernel, *hook)};
+}
+
+} // namespace
+
+bool SetPlan::other_action() const {
+    return action && action_before && *action != *action_before;
+}
+
+bool SetPlan::changes() const {
+    return comes || goes || new_filter || other_action();
+}
+
+std::vector<std::string> HookPlan::names() const {
+    std::vector<std::string> names;
+    for (const SetPlan& set : sets)
+        if (!set.goes) names.push_back(set.name);
+    return names;
+}
+
+bool HookPlan::waits(const std::string& set) const {
+    return std::ranges::any_of(waiting, [&](const WaitingSet& one) { return one.name == set; });
+}
+
+bool HookPlan::default_waits() const {
+    return entry != nullptr && default_action != entry->default_action;
+}
+
+std::string waiting_text(const WaitingSet& set) {
+    if (set.behind.empty()) return fmt::format("set {} waits for its first list", set.name);
+    return fmt::format("set {} waits for set {}", set.name, set.behind);
+}
+
+bool Plan::nothing_to_do() const {
+    return std::all_of(hooks.begin(), hooks.end(),
+                       [](const HookPlan& hook) { return hook.step == HookStep::nothing && !hook.obstacle; });
+}
+
+Plan make_plan(control::Kernel& kernel, const Configuration& configuration, const WantedSets& wanted,
+               const std::vector<ManagedHook>& managed, const Pauses& pauses) {
+    Plan plan;
+    const std::vector<kernel::Interface> interfaces = kernel.interfaces();
+    for (const kernel::Interface& interface : interfaces)
+        for (const kernel::HookPoint point : kernel::all_hook_points) {
+            const InterfaceConfiguration* entry = entry_for(configuration, interface.name, point);
+            if (entry == nullptr || (entry->is_pattern() && interface.name == loopback)) continue;
+            if (pauses.has(interface.name)) {
+                plan.hooks.push_back(plan_paused(kernel, interface, point));
+                continue;
+            }
+            HookPlan hook{.interface = interface.name, .point = point, .entry = entry};
+            if (Status planned = HookPlanner(kernel, configuration, wanted, hook).run(interface); !planned) {
+                hook.step = HookStep::nothing;
+                hook.obstacle = std::move(planned.error());
+            }
+            plan.hooks.push_back(std::move(hook));
+        }
+    for (const InterfaceConfiguration& entry : configuration.interfaces) {
+        const bool there =
+            std::any_of(interfaces.begin(), interfaces.end(),
+                        [&](const kernel::Interface& interface) { return interface.name == entry.name; });
+        if (!there && !entry.is_pattern()) plan.missing.push_back(entry.name);
+    }
+    for (const ManagedHook& hook : managed)
+        if (std::optional<HookPlan> unload = plan_to_unload(kernel, configuration, interfaces, hook))
+            plan.hooks.push_back(std::move(*unload));
+    return plan;
+}
+
+struct HookInTheMaking::Parts {
+    Parts(const Configuration& configuration, const HookPlan& its_plan, const StateDirectory& its_state,
+          const control::Safety& safety)
+        : plan(its_plan), state(its_state), safe(configuration, *its_plan.entry, safety) {}
+
+    const HookPlan& plan;
+    const StateDirectory& state;
+    const EntrySafety safe;
+    std::variant<std::monostate, control::ApplyInTheMaking, control::TableInTheMaking> making{};
+    std::chrono::milliseconds preparing{0};
+};
+
+HookInTheMaking::HookInTheMaking(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+HookInTheMaking::HookInTheMaking(HookInTheMaking&&) noexcept = default;
+HookInTheMaking& HookInTheMaking::operator=(HookInTheMaking&&) noexcept = default;
+HookInTheMaking::~HookInTheMaking() = default;
+
+Result<HookInTheMaking> HookInTheMaking::prepare(control::Kernel& kernel, const Configuration& configuration,
+                                                 const HookPlan& plan,
+                                                 const std::map<std::string, std::string>& identities,
+                                                 const StateDirectory& state,
+                                                 const control::Observer& observer,
+                                                 const control::Safety& safety, const CatchUp& catch_up) {
+    const auto start = std::chrono::steady_clock::now();
+    auto parts = std::make_unique<Parts>(configuration, plan, state, safety);
+    control::TableSpec table = table_of(configuration, plan, plan.names());
+    const std::size_t sets = table.sets.size();
+    for (std::size_t i = 0; i < table.sets.size(); i++) {
+        control::SetSpec& set = table.sets[i];
+        const auto found = identities.find(set.name);
+        if (found == identities.end()) continue; // it keeps the filter in force
+        const std::string& identity = found->second;
+        set.sources = {state.image_path(set.name, identity)};
+        if (catch_up)
+            set.catch_up = [name = set.name, catch_up](std::uint32_t map_id) { catch_up(name, map_id); };
+        if (plan.sets[i].verified && !plan.sets[i].kept) {
+            SIEVE_ASSIGN(std::vector<sieve_key> keys, state.exact_keys(set.name, identity));
+            set.verify = control::Verification{
+                .keys = std::make_shared<const std::vector<sieve_key>>(std::move(keys))};
+        }
+    }
+    if (plan.step == HookStep::attach) {
+        SIEVE_ASSIGN(auto making, control::ApplyInTheMaking::prepare(kernel, std::move(table), observer,
+                                                                     parts->safe.get()));
+        parts->making = std::move(making);
+    } else {
+        control::TableChange change{.table = std::move(table), .kept = {}};
+        for (std::size_t i = 0; i < sets; i++) change.kept.push_back(plan.sets[i].kept);
+        SIEVE_ASSIGN(auto making, control::TableInTheMaking::prepare(kernel, std::move(change), observer,
+                                                                     parts->safe.get()));
+        parts->making = std::move(making);
+    }
+    parts->preparing = since(start);
+    return HookInTheMaking(std::move(parts));
+}
+
+Status HookInTheMaking::check() {
+    // Whoever pauses an interface writes that down, and then takes our program away under the lock. So a
+    // program that comes under the lock comes before that, or not at all.
+    SIEVE_ASSIGN(const Pauses pauses, parts_->state.pauses());
+    if (pauses.has(parts_->plan.interface))
+        return failure(ErrorKind::changed_meanwhile,
+                       fmt::format("{}: was paused meanwhile, so nothing comes into force there",
+                                   parts_->plan.interface),
+                       {.interface = parts_->plan.interface});
+    if (auto* attaching = std::get_if<control::ApplyInTheMaking>(&parts_->making)) return attaching->check();
+    return std::get<control::TableInTheMaking>(parts_->making).check();
+}
+
+Result<HookDone> HookInTheMaking::commit() {
+    HookDone done;
+    done.testing = parts_->preparing;
+    if (auto* attaching = std::get_if<control::ApplyInTheMaking>(&parts_->making)) {
+        const auto start = std::chrono::steady_clock::now();
+        SIEVE_ASSIGN(control::Applied applied, attaching->commit());
+        done.program_id = applied.hook.ours ? applied.hook.ours->id : 0;
+        done.remarks = std::move(applied.remarks);
+        done.warnings = std::move(applied.warnings);
+        done.brought_in = parts_->plan.names();
+        done.testing += since(start);
+        return done;
+    }
+    SIEVE_ASSIGN(control::TableChanged changed, std::get<control::TableInTheMaking>(parts_->making).commit());
+    done.program_id = changed.hook.ours ? changed.hook.ours->id : 0;
+    done.warnings = std::move(changed.warnings);
+    for (const control::ReadySet& set : changed.brought_in) done.brought_in.push_back(set.name);
+    done.swapping = std::chrono::milliseconds(std::lround(changed.milliseconds));
+    return done;
+}
+
+Result<HookDone> carry_out(control::Kernel& kernel, const Configuration& configuration, const HookPlan& plan,
+                           const std::map<std::string, std::string>& identities, const StateDirectory& state,
+                           const control::Observer& observer, const control::Safety& safety,
+                           const CatchUp& catch_up) {
+    HookDone done;
+    if (plan.step == HookStep::nothing) {
+        done.program_id = plan.program_id;
+        return done;
+    }
+    if (plan.step == HookStep::unload) {
+        SIEVE_TRY(control::unload(kernel, {.interface = plan.interface, .point = plan.point}, observer));
+        return done;
+    }
+    SIEVE_ASSIGN(HookInTheMaking making, HookInTheMaking::prepare(kernel, configuration, plan, identities,
+                                                                  state, observer, safety, catch_up));
+    SIEVE_ASSIGN(const control::Held lock, control::hold_lock(kernel, observer));
+    SIEVE_TRY(making.check());
+    return making.commit();
+}
+
+Result<std::optional<control::Rejoined>>
+join_sets(control::Kernel& kernel, const Configuration& configuration, const HookPlan& plan,
+          const StateDirectory& state, const SandboxSettings& sandbox, const control::Observer& observer,
+          const control::Safety& safety) {
+    if (plan.entry == nullptr || !plan.entry->join) return std::optional<control::Rejoined>();
+    const control::HookName name{.interface = plan.interface, .point = plan.point};
+    SIEVE_ASSIGN(const kernel::Hook hook, control::find_ours(kernel, name));
+    const kernel::TableInForce table = kernel.read_table(hook);
+    // The record of the filter in force, if its list is kept.
+    const auto record_of = [&](const std::string& set) -> std::optional<SetRecord> {
+        const SetConfiguration* const found = configuration.find_set(set);
+        if (found == nullptr) return std::nullopt;
+        std::optional<SetRecord> record = state.read(set, [](const std::string&) {});
+        if (!record || record->list_digest.empty() ||
+            record->identity != identity_in_force(kernel, table.find(set)->map_id))
+            return std::nullopt;
+        return record;
+    };
+    SIEVE_ASSIGN(const std::size_t unjoined,
+                 control::count_unjoined(kernel, table,
+                                         [&](const std::string& set) { return record_of(set).has_value(); }));
+    if (unjoined == 0) return std::optional<control::Rejoined>();
+    std::vector<std::string> sets;
+    std::map<std::string, std::string> identities;
+    for (const kernel::SetInForce& set : table.sets) {
+        const std::optional<SetRecord> record = record_of(set.name);
+        if (!record) continue;
+        sets.push_back(set.name);
+        identities.emplace(set.name, record->identity);
+    }
+    const control::BuildJoint build = [&](const control::JointTask& task) -> Result<JointFilter> {
+        JoinRequest request{.task = task, .lists = {}, .sandbox = sandbox};
+        for (const control::JointSet& set : task.sets) {
+            const std::string path = state.list_path(set.name, identities.at(set.name));
+            request.lists.emplace_back(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+            if (!request.lists.back())
+                return bad_input(fmt::format("{}: cannot be read: {}", path, errno_text(errno)));
+        }
+        return join_in_sandbox(request, observer.remark);
+    };
+    control::Observer silent = observer; // which sets cannot be joined is no news in every cycle
+    silent.remark = [](const std::string&) {};
+    const EntrySafety safe(configuration, *plan.entry, safety);
+    SIEVE_ASSIGN(control::Rejoined done, control::rejoin(kernel, name, sets, build, silent, safe.get()));
+    return std::optional<control::Rejoined>(std::move(done));
+}
+
+} // namespace sieve::service

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/reconcile/refresh.hpp"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <ctime>
+#include <filesystem>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "libsieve/filters/kinds/registry.hpp"
+#include "libsieve/image/header.hpp"
+#include "libsieve/image/image.hpp"
+#include "libsieve/service/config/configuration_text.hpp"
+#include "libsieve/service/lists/list_digest.hpp"
+#include "libsieve/service/lists/list_file.hpp"
+#include "libsieve/service/live/live_image.hpp"
+#include "libsieve/service/reconcile/together.hpp"
+#include "libsieve/service/sources/origin.hpp"
+#include "libsieve/util/digest.hpp"
+#include "libsieve/util/name_some.hpp"
+#include "libsieve/util/printable.hpp"
+#include "libsieve/util/secret.hpp"
+
+namespace sieve::service {
+
+namespace {
+
+// Builds after which a false positive on an address that this host lives by is more than bad luck.
+constexpr int most_builds = 4;
+
+// Whether two visits found the sources alike, at whatever time.
+bool same_sources(std::vector<SourceProvenance> a, std::vector<SourceProvenance> b) {
+    for (auto* sources : {&a, &b})
+        for (SourceProvenance& source : *sources) source.asked = source.read = 0;
+    return a == b;
+}
+
+// Whether the last good image takes an address that it must not take: since it was built, this host has got
+// another address, say. The list is then read and judged again, and another filter built of it.
+bool last_good_is_doubtful(const SetConfiguration& set, const SetRecord& record, const StateDirectory& state,
+                           const Protection& protection) {
+    const std::vector<uint128> addresses = protected_addresses(set, protection);
+    if (record.exact || addresses.empty()) return false;
+    const auto image = Image::load(std::filesystem::path(state.image_path(set.name, record.identity)));
+    return image && matches_any(*image, addresses);
+}
+
+// Whether this host no longer needs something that was left out of the last good list. The list is then read
+// again, since it says that this is a member.
+bool lacks_a_member(const SetConfiguration& set, const SetRecord& record, const Protection& protection) {
+    std::set<std::string> now;
+    for (const ProtectedRange& one : protected_ranges(set, protection)) now.insert(one.text);
+    return std::ranges::any_of(record.left_out, [&](const std::string& text) { return !now.contains(text); });
+}
+
+// Leaves out of a new list what this host lives by, if the operator wants that, and says so.
+Status leave_out(const SetConfiguration& set, const Protection& protection, Examined& examined,
+                 const control::Observer& observer) {
+    ReadList& read = *examined.read;
+    if (!set.guards.skip_own || !guards_addresses(set) || !read.list) return {};
+    SIEVE_ASSIGN(const std::vector<ProtectedRange> met, leave_out_protected(set, *read.list, protection));
+    if (met.empty()) return {};
+    SIEVE_ASSIGN(ReadList own, own_list(*read.list, read.label));
+    read.records = std::move(own.records);
+    std::vector<std::string> names;
+    for (const ProtectedRange& one : met) {
+        examined.left_out.push_back(one.text);
+        names.push_back(fmt::format("{}, {}", one.text, one.what));
+    }
+    observer.remark(fmt::format("set {}: {} left out, since this host depends on {}: {}", set.name,
+                                met.size() == 1 ? "one address or range was"
+                                                : fmt::format("{} addresses or ranges were", met.size()),
+                                met.size() == 1 ? "it" : "them", name_some(names)));
+    return {};
+}
+
+// How large the last good list is.
+ListSize size_of_last_good(const SetConfiguration& set, const SetRecord& record,
+                           const StateDirectory& state) {
+    ListSize size{.entries = record.entries, .image = record.list_digest.empty()};
+    if (!guards_addresses(set)) return size;
+    const auto image = Image::load(std::filesystem::path(state.image_path(set.name, record.identity)));
+    if (!image) return size;
+    if (size.image) return size_of(*image);
+    // The filter lists its addresses, or else the list is read.
+    size.extent = extent_of(*image);
+    if (size.extent) return size;
+    if (const Result<Feed> list = last_good_list(set, record, state))
+        size.extent = extent_of(addresses_of(*list));
+    return size;
+}
+
+std::optional<Refusal> check(const SetConfiguration& set, const ReadList& read,
+                             const std::optional<SetRecord>& last_good, const StateDirectory& state,
+                             const Protection& protection) {
+    const std::optional<ListSize> before =
+        last_good ? std::optional(size_of_last_good(set, *last_good, state)) : std::nullopt;
+    if (read.list) return check_list(set, *read.list, before, protection);
+    return check_image(set, *read.image, before, protection, is_published(set, state.path()));
+}
+
+} // namespace
+
+std::uint64_t Examined::entries() const {
+    if (!read) return 0;
+    return read->list ? read->list->entries() : read->image->file().keys;
+}
+
+tl::expected<Examined, GatherFailure> examine(const SetConfiguration& set, const StateDirectory& state,
+                                              const Protection& protection, const SandboxSettings& sandbox,
+                                              const control::Observer& observer) {
+    const auto start = std::chrono::steady_clock::now();
+    Examined examined;
+    examined.before = state.read(set.name, observer.remark);
+    examined.build = digest_of(build_text(set));
+    auto origins = origins_of(set.sources);
+    if (!origins) {
+        origins.error().message = fmt::format("set {}: {}", set.name, origins.error().message);
+        return tl::unexpected(GatherFailure{std::move(origins.error()), {}});
+    }
+    if (origins->empty()) { // such as a folder without a file
+        Feed none(set.feed.fields);
+        std::string digest = digest_of_list(none);
+        if (examined.before && examined.before->build == examined.build &&
+            examined.before->list_digest == digest) {
+            examined.before->sources.clear();
+            return examined;
+        }
+        Result<ReadList> read = own_list(std::move(none), {});
+        if (!read) return tl::unexpected(GatherFailure{std::move(read.error()), {}});
+        examined.read = std::move(*read);
+        examined.read->known.digest = std::move(digest);
+        examined.refusal = check(set, *examined.read, examined.before, state, protection);
+        return examined;
+    }
+    ReadRequest request{
+        .set = set.name, .origins = std::move(*origins), .feed = set.feed, .sandbox = sandbox};
+    request.may_be_empty = set.empty;
+    if (examined.before && examined.before->build == examined.build &&
+        !last_good_is_doubtful(set, *examined.before, state, protection) &&
+        !lacks_a_member(set, *examined.before, protection))
+        request.known = KnownList{examined.before->sources, examined.before->list_digest};
+    auto done = read_in_sandbox(request);
+    if (!done) return tl::unexpected(std::move(done.error()));
+    examined.asking =
+        std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
+    if (auto* unchanged = std::get_if<UnchangedList>(&*done)) {
+        examined.provenance_changed = !same_sources(examined.before->sources, unchanged->known.sources);
+        examined.before->sources = std::move(unchanged->known.sources);
+        return examined;
+    }
+    examined.read = std::move(std::get<ReadList>(*done));
+    for (const std::string& remark : examined.read->remarks) observer.remark(remark);
+    if (Status done = leave_out(set, protection, examined, observer); !done)
+        return tl::unexpected(GatherFailure{std::move(done.error()), {}});
+    examined.refusal = check(set, *examined.read, examined.before, state, protection);
+    return examined;
+}
+
+Result<SetRecord> build_image(const SetConfiguration& set, const Examined& examined,
+                              const StateDirectory& state, const Protection& protection,
+                              const SandboxSettings& sandbox, const control::Observer& observer) {
+    const ReadList& read = *examined.read;
+    // Verification has no false positives, and an image is not ours to build.
+    const std::vector<uint128> strangers =
+        set.verify || !read.list ? std::vector<uint128>() : protected_addresses(set, protection);
+    // An exact set in force holds an address. That of an empty list holds one that no packet has: routers
+    // discard its prefix, and the rest is a secret, so nobody forges it to get into a set that passes.
+    const bool is_empty = read.list && read.list->entries() == 0;
+    BuildRequest request{set.name, set.feed, set.verify, sandbox};
+    std::optional<ReadList> stand_in;
+    if (is_empty) {
+        request.feed = control::FeedSpec();
+        request.feed.fields = set.feed.fields;
+        request.feed.build.kind.kind = SIEVE_KIND_EXACT;
+        request.exact = false;
+        std::uint64_t secret = 0;
+        SIEVE_TRY(draw_secret(std::nullopt, {&secret, 1}));
+        Feed nobody(set.feed.fields);
+        nobody.keys.add(live::key_of(live::placeholder.address >> 64 << 64 | secret, set.feed.fields));
+        SIEVE_ASSIGN(stand_in, own_list(std::move(nobody), read.label));
+    }
+    std::optional<BuiltList> built;
+    for (int builds = 1; !built; builds++) {
+        SIEVE_ASSIGN(built, build_in_sandbox(request, stand_in ? *stand_in : read));
+        for (const std::string& remark : built->remarks) observer.remark(remark);
+        if (builds == most_builds || !matches_any(built->image, strangers)) break;
+        observer.remark(fmt::format("set {}: built again, since the filter mistook an address that is to be "
+                                    "protected for a member",
+                                    set.name));
+        built.reset();
+    }
+    if (const FilterKind& kind = kind_of(built->image.lookup()); set.verify && kind.exact() != nullptr)
+        observer.remark(fmt::format("set {}: kind {} is exact, so its matches need no verification", set.name,
+                                    kind.facts().name));
+    const sieve_file& file = built->image.file();
+    SetRecord record;
+    record.identity = identity_text(file);
+    record.build = examined.build;
+    record.list_digest = read.known.digest;
+    record.entries = examined.entries();
+    record.keys = is_empty ? 0 : file.keys;
+    record.skipped = read.list ? read.list->skipped : file.skipped;
+    record.bytes = built->image.bytes();
+    record.expected_fpr = rate_from_bits(file.expected_fpr);
+    record.built_at = std::time(nullptr);
+    record.exact = !built->exact.empty();
+    record.left_out = examined.left_out;
+    record.sources = read.known.sources;
+    SIEVE_TRY(state.stage(set.name, built->image, read.list ? read.records.get() : -1, built->exact));
+    return record;
+}
+
+Result<Feed> last_good_list(const SetConfiguration& set, const SetRecord& record,
+                            const StateDirectory& state) {
+    const std::string path = state.list_path(set.name, record.identity);
+    const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    if (!file) return bad_input(fmt::format("{}: cannot be read: {}", printable(path), errno_text(errno)));
+    return read_list_file(file.get(), set.feed.fields);
+}
+
+} // namespace sieve::service

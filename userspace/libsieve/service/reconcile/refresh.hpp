@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// From a set's sources to an image that may go live: what the sources hold is compared with the last good
+// list, guarded, built, and staged in the state directory. Children do the work with lists (sandbox.hpp).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <tl/expected.hpp>
+
+#include "libsieve/control/spec/observer.hpp"
+#include "libsieve/feeds/feed.hpp"
+#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/safety/guards.hpp"
+#include "libsieve/service/sources/sandbox.hpp"
+#include "libsieve/service/state/state_directory.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::service {
+
+// What a set's sources hold now, beside what it was last time.
+struct Examined {
+    std::optional<SetRecord> before{};   // the last good image, with the times and validators of this visit
+    std::string build{};                 // digest of build_text() now
+    std::optional<ReadList> read{};      // nothing: neither list nor options have changed
+    std::optional<Refusal> refusal{};    // by a guard; the list must not go live
+    bool provenance_changed = false;     // of a list that has not changed: a file has another time
+    std::vector<std::string> left_out{}; // of the new list (SetRecord)
+    std::chrono::milliseconds asking{};  // how long the sources and their lists took
+
+    [[nodiscard]] bool changed() const { return read.has_value(); }
+    // Of the new list; of an image its keys.
+    [[nodiscard]] std::uint64_t entries() const;
+};
+
+// Asks the set's sources, reads its list if anything has changed, and asks the guards. Changes nothing.
+// Errors: what sources and lists say; a server may say when to ask again.
+[[nodiscard]] tl::expected<Examined, GatherFailure>
+examine(const SetConfiguration& set, const StateDirectory& state, const Protection& protection,
+        const SandboxSettings& sandbox, const control::Observer& observer);
+
+// Builds the image of a list that was examined, has changed and was not refused, and stages it. The record is
+// to be committed when the image is live.
+[[nodiscard]] Result<SetRecord> build_image(const SetConfiguration& set, const Examined& examined,
+                                            const StateDirectory& state, const Protection& protection,
+                                            const SandboxSettings& sandbox,
+                                            const control::Observer& observer);
+
+// The last good list of a set. bad_input if there is none that can be read, or if it is one of other fields.
+[[nodiscard]] Result<Feed> last_good_list(const SetConfiguration& set, const SetRecord& record,
+                                          const StateDirectory& state);
+
+} // namespace sieve::service

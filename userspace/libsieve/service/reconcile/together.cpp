@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/reconcile/together.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <type_traits>
+#include <variant>
+
+#include "libsieve/service/live/live_set.hpp"
+
+namespace sieve::service {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// All zero: there is none.
+FileStamp stamp_of(const std::string& path) {
+    struct stat info {};
+    if (::lstat(path.c_str(), &info) != 0) return {};
+    return service::stamp_of(info);
+}
+
+fs::path link_below(const std::string& state_directory) {
+    return (fs::path(state_directory) / "fleet" / "current").lexically_normal();
+}
+
+bool is_same(const fs::path& path, const fs::path& link) {
+    if (path == link) return true;
+    if (path.filename() != link.filename()) return false;
+    std::error_code error;
+    return fs::weakly_canonical(path.parent_path(), error) == fs::weakly_canonical(link.parent_path(), error);
+}
+
+bool is_behind(const std::string& text, const fs::path& link) {
+    const fs::path path = fs::path(text).lexically_normal();
+    for (fs::path folder = path.parent_path(); folder.has_relative_path(); folder = folder.parent_path())
+        if (is_same(folder, link)) return true;
+    return false;
+}
+
+// A file must be there, too: a manifest need not have every set that is configured.
+bool comes_through(const SourceSpec& source, const fs::path& link) {
+    return std::visit(
+        [&](const auto& spec) {
+            using Spec = std::decay_t<decltype(spec)>;
+            if constexpr (std::is_same_v<Spec, FileSpec>)
+                return is_behind(spec.path, link) && stamp_of(spec.path) != FileStamp{};
+            else if constexpr (std::is_same_v<Spec, FolderSpec>)
+                return is_behind(spec.path, link);
+            else if constexpr (std::is_same_v<Spec, GlobSpec>)
+                return is_behind(spec.pattern, link);
+            else
+                return false;
+        },
+        source);
+}
+
+} // namespace
+
+bool is_published(const SetConfiguration& set, const std::string& state_directory) {
+    const fs::path link = link_below(state_directory);
+    return std::ranges::all_of(set.sources,
+                               [&](const SourceSpec& source) { return comes_through(source, link); });
+}
+
+std::string link_of_sets(const Configuration& configuration) {
+    return link_below(configuration.state_directory).string();
+}
+
+SetsTogether SetsTogether::of(const Configuration& configuration) {
+    SetsTogether together;
+    together.link_ = link_of_sets(configuration);
+    together.stamp_ = stamp_of(together.link_);
+    if (together.stamp_ == FileStamp{}) return together;
+    for (const SetConfiguration& set : configuration.sets) {
+        const bool behind = std::ranges::any_of(
+            set.sources, [&](const SourceSpec& source) { return comes_through(source, together.link_); });
+        if (behind && !live::is_live(set)) together.sets_.insert(set.name);
+    }
+    return together;
+}
+
+std::set<std::string> SetsTogether::completed(std::set<std::string> sets) const {
+    if (std::ranges::any_of(sets, [this](const std::string& set) { return has(set); }))
+        sets.insert(sets_.begin(), sets_.end());
+    return sets;
+}
+
+bool SetsTogether::still() const {
+    return stamp_of(link_) == stamp_;
+}
+
+} // namespace sieve::service

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/sandbox/child_main.hpp"
+
+#include <curl/curl.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "libsieve/service/download/url.hpp"
+#include "libsieve/service/lists/claim_file.hpp"
+#include "libsieve/service/lists/decisions.hpp"
+#include "libsieve/service/sandbox/child.hpp"
+#include "libsieve/service/sandbox/child_messages.hpp"
+#include "libsieve/service/sandbox/child_work.hpp"
+#include "libsieve/util/shortage.hpp"
+#include "libsieve/util/write_all.hpp"
+
+namespace sieve::service {
+
+namespace {
+
+// malloc reserves 64 MiB of addresses for each of its arenas, which the limit on addresses counts.
+constexpr int most_arenas = 4;
+// An order holds an authority's certificates at most.
+constexpr std::size_t longest_order = std::size_t{16} << 20;
+
+void say(std::string line) {
+    line += '\n';
+    // A parent that does not listen any more has ended, or ends this child.
+    (void)write_all(child_descriptor::report, line);
+}
+
+void tell_progress(const std::string& at) {
+    say(write_progress(at));
+}
+
+// Tells the parent about each whole percent. What a child may report is limited, so this is, too.
+class Shares {
+  public:
+    void tell(std::string_view stage, double share) {
+        constexpr int most_told = 400; // of at most 80 bytes
+        const int percent = static_cast<int>(share * 100);
+        if (told_ == most_told || (percent == percent_ && stage == stage_)) return;
+        told_++;
+        percent_ = percent;
+        stage_ = stage;
+        say(write_share(stage, share));
+    }
+
+  private:
+    int told_ = 0;
+    int percent_ = -1;
+    std::string stage_;
+};
+
+Progress tell_shares() {
+    return [shares = std::make_shared<Shares>()](std::string_view stage, double share) {
+        shares->tell(stage, share);
+    };
+}
+
+// The whole file from where the descriptor stands.
+Result<std::string> read_whole(int from, std::size_t most) {
+    std::string text;
+    std::array<char, 4096> buffer;
+    for (;;) {
+        const ssize_t got = ::read(from, buffer.data(), buffer.size());
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return bad_input(errno_text(errno));
+        if (got == 0) return text;
+        text.append(buffer.data(), static_cast<std::size_t>(got));
+        if (text.size() > most) return bad_input(fmt::format("more than {} bytes", most));
+    }
+}
+
+// --- fetch
+// ----------------------------------------------------------------------------------------------------
+
+// What the child is told to trust, while it may still read it.
+Status read_certificates(FetchOrder& order) {
+    if (order.certificates_path.empty()) return {};
+    const UniqueFd file(
+        ::open(order.certificates_path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+    Result<std::string> text = file ? read_whole(file.get(), longest_order) : bad_input(errno_text(errno));
+    if (text && text->find("-----BEGIN") == std::string::npos)
+        text = bad_input("expected certificates (PEM)");
+    if (!text)
+        return bad_input(
+            fmt::format("{}: cannot be read: {}", order.certificates_path, text.error().message));
+    order.request.certificates = std::move(*text);
+    return {};
+}
+
+// The body that was downloaded, as decisions.
+Status read_decisions(const FetchOrder& order) {
+    constexpr int body = child_descriptor::first;
+    if (::lseek(body, 0, SEEK_SET) != 0) return bad_input(errno_text(errno));
+    SIEVE_ASSIGN(const std::string text, read_whole(body, order.request.limits.source_bytes));
+    SIEVE_ASSIGN(const live::Decisions decisions,
+                 live::parse_decisions(text, order.decisions->filter,
+                                       live::Time(std::chrono::milliseconds(order.decisions->now))));
+    return live::write_claim_file(decisions, body + 1);
+}
+
+// What the API means by its refusal.
+std::string explain(const FetchOrder& order, const HttpFailure& failure) {
+    constexpr long forbidden = 403;
+    if (!order.decisions || failure.status != forbidden) return failure.message;
+    return failure.message + ": it does not know the key; `cscli bouncers add NAME` makes one";
+}
+
+tl::expected<std::string, ChildFailure> work(FetchOrder order) {
+    const auto failed = [](Error error) { return tl::unexpected(ChildFailure{std::move(error), {}}); };
+    if (auto read = read_certificates(order); !read) return failed(std::move(read.error()));
+    // Reads the configuration of the TLS library.
+    if (::curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+        return failed({ErrorKind::out_of_memory, "libcurl cannot be started"});
+    if (auto confined = confine(order.confinement); !confined) return failed(std::move(confined.error()));
+    auto answer = fetch_http(order.request, child_descriptor::first);
+    if (!answer)
+        return tl::unexpected(
+            ChildFailure{{ErrorKind::bad_input, explain(order, answer.error())}, answer.error().retry_after});
+    if (order.decisions)
+        if (Status read = read_decisions(order); !read) {
+            read.error().message =
+                fmt::format("{}: {}", displayed_url(order.request.url), read.error().message);
+            return failed(std::move(read.error()));
+        }
+    return write_report(*answer);
+}
+
+// --- command
+// --------------------------------------------------------------------------------------------------
+
+Result<std::string> run_command(const CommandOrder& order) {
+    ::fcntl(child_descriptor::report, F_SETFD, FD_CLOEXEC);
+    ::fcntl(child_descriptor::order, F_SETFD, FD_CLOEXEC);
+    SIEVE_TRY(confine(order.confinement));
+    std::vector<char*> arguments;
+    arguments.reserve(order.arguments.size() + 1);
+    for (const std::string& argument : order.arguments)
+        arguments.push_back(const_cast<char*>(argument.c_str()));
+    arguments.push_back(nullptr);
+    ::execvp(arguments[0], arguments.data());
+    return bad_input(fmt::format("cannot be started: {}", errno_text(errno)));
+}
+
+tl::expected<std::string, ChildFailure> plainly(Result<std::string> result) {
+    if (result) return std::move(*result);
+    return tl::unexpected(ChildFailure{std::move(result.error()), {}});
+}
+tl::expected<std::string, ChildFailure> work(const CommandOrder& order) {
+    return plainly(run_command(order));
+}
+// The descriptors that the parent gave to the child.
+std::vector<int> descriptors(std::size_t count) {
+    std::vector<int> all(count);
+    std::iota(all.begin(), all.end(), child_descriptor::first);
+    return all;
+}
+Result<std::string> read(const ReadOrder& order) {
+    SIEVE_TRY(confine(order.confinement));
+    SIEVE_ASSIGN(const ReadDone done, read_lists(order, descriptors(read_descriptors + order.lists.size()),
+                                                 &tell_progress, tell_shares()));
+    return write_report(done);
+}
+Result<std::string> build(const BuildOrder& order) {
+    SIEVE_TRY(confine(order.confinement));
+    SIEVE_ASSIGN(const BuildDone done,
+                 build_filter(order, descriptors(build_descriptors), &tell_progress, tell_shares()));
+    return write_report(done);
+}
+Result<std::string> join(const JoinOrder& order) {
+    SIEVE_TRY(confine(order.confinement));
+    SIEVE_ASSIGN(const JoinDone done,
+                 join_lists(order, descriptors(join_descriptors + order.task.sets.size()), &tell_progress,
+                            tell_shares()));
+    return write_report(done);
+}
+tl::expected<std::string, ChildFailure> work(const ReadOrder& order) {
+    return plainly(read(order));
+}
+tl::expected<std::string, ChildFailure> work(const BuildOrder& order) {
+    return plainly(build(order));
+}
+tl::expected<std::string, ChildFailure> work(const JoinOrder& order) {
+    return plainly(join(order));
+}
+
+Result<std::string> work_at(const TaskOrder& order, std::span<const ChildTask> tasks) {
+    const auto task =
+        std::ranges::find_if(tasks, [&](const ChildTask& one) { return order.task == one.name; });
+    if (task == tasks.end()) return bad_input("a task that this program does not have");
+    if (::curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+        return failure(ErrorKind::out_of_memory, "libcurl cannot be started");
+    SIEVE_TRY(confine(order.confinement));
+    SIEVE_TRY(task->work(order.message));
+    return write_report(TaskDone{});
+}
+
+tl::expected<std::string, ChildFailure> follow_order(std::span<const ChildTask> tasks) {
+    Result<std::string> text = read_whole(child_descriptor::order, longest_order);
+    if (!text) return plainly(std::move(text));
+    auto order = read_order(*text);
+    if (!order) return tl::unexpected(ChildFailure{std::move(order.error()), {}});
+    return std::visit(
+        [&](auto& one) {
+            if constexpr (std::is_same_v<std::decay_t<decltype(one)>, TaskOrder>)
+                return plainly(work_at(one, tasks));
+            else
+                return work(std::move(one));
+        },
+        *order);
+}
+
+// Without asking for memory.
+void report_shortage() {
+    constexpr std::string_view line =
+        R"({"failed":{"kind":"out_of_memory","message":"there is not enough memory"}})"
+        "\n";
+    (void)write_all(child_descriptor::report, line);
+}
+
+// oneTBB's workers throw what nobody can catch where a thread cannot be had.
+[[noreturn]] void end_without_memory() {
+    try {
+        if (const std::exception_ptr error = std::current_exception()) std::rethrow_exception(error);
+    } catch (const std::exception& error) {
+        if (is_shortage(error)) {
+            report_shortage();
+            ::_exit(0);
+        }
+        // The last words of a child that has a bug.
+        (void)write_all(STDERR_FILENO, error.what());
+    } catch (...) {
+    }
+    std::abort();
+}
+
+bool was_ordered() {
+    return ::fcntl(child_descriptor::order, F_GET_SEALS) > 0 &&
+           ::fcntl(child_descriptor::report, F_GETFD) >= 0;
+}
+
+} // namespace
+
+std::optional<int> run_as_child(int argc, char** argv, std::span<const ChildTask> tasks) {
+    if (argc != 2 || std::string_view(argv[1]) != child_argument) return std::nullopt;
+    constexpr int usage = 2;
+    if (!was_ordered()) {
+        (void)std::fputs("this is for the program's own use\n", stderr);
+        return usage;
+    }
+    ::unsetenv(child_variable); // NOLINT(concurrency-mt-unsafe): there is one thread
+    ::mallopt(M_ARENA_MAX, most_arenas);
+    ::lseek(child_descriptor::order, 0, SEEK_SET);
+    std::set_terminate(&end_without_memory);
+    try {
+        auto done = follow_order(tasks);
+        say(done ? std::move(*done) : write_failure(done.error()));
+    } catch (const std::exception& error) {
+        if (!is_shortage(error)) throw;
+        report_shortage();
+    }
+    // Static objects and threads of libraries need no orderly end, and the image is written.
+    ::_exit(0);
+}
+
+} // namespace sieve::service

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/sandbox/child_messages.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include <nlohmann/json.hpp>
+
+#include "libsieve/util/printable.hpp"
+
+// What nlohmann's macros need to know about the fields' types. Each field of a message is named once, below.
+namespace nlohmann {
+
+template <class Value>
+struct adl_serializer<std::optional<Value>> {
+    static void to_json(json& to, const std::optional<Value>& value) {
+        to = value ? json(*value) : json(nullptr);
+    }
+    static void from_json(const json& from, std::optional<Value>& value) {
+        value = from.is_null() ? std::nullopt : std::optional<Value>(from.get<Value>());
+    }
+};
+
+template <class Count, class Period>
+struct adl_serializer<std::chrono::duration<Count, Period>> {
+    using Duration = std::chrono::duration<Count, Period>;
+    static void to_json(json& to, const Duration& span) { to = span.count(); }
+    static void from_json(const json& from, Duration& span) { span = Duration{from.get<Count>()}; }
+};
+
+} // namespace nlohmann
+
+namespace sieve {
+
+static void to_json(nlohmann::json& to, const ListFormat& format) {
+    to = format_list_format(format);
+}
+static void from_json(const nlohmann::json& from, ListFormat& format) {
+    // An order comes from the parent, who has parsed it once.
+    format = parse_list_format(from.get<std::string>()).value_or(ListFormat{});
+}
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KindOptions, kind, choices, alpha, hashes, effort, rounds)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PrefixLimits, max_probes, max_keys, lengths)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildOptions, bits_per_key, fpr, memory, kind, prefixes, seed, trials,
+                                   threads, label, skipped)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(UnpackLimits, bytes, ratio, zip_bytes)
+
+} // namespace sieve
+
+namespace sieve::control {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FeedSpec, fields, format, build, skip_invalid, mask_host_bits, allow_wide,
+                                   except, chosen)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JointSet, name, fields, rate, hash_key, keys, key_sum)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JointTask, sets)
+
+} // namespace sieve::control
+
+namespace sieve::service::live {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DecisionFilter, types, scopes, origins)
+
+} // namespace sieve::service::live
+
+namespace sieve::service {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SandboxUser, uid, gid)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SandboxLimits, source_bytes, unpacked_bytes, unpack_ratio, connect, fetch,
+                                   low_speed_bytes, low_speed, redirects, build, memory_bytes, image_bytes,
+                                   processor, nice)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Confinement, role, user, memory_bytes, file_bytes, processor, descriptors,
+                                   nice, parent)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HttpRequest, url, certificates, proxy, etag, last_modified, headers,
+                                   limits)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HttpAnswer, unchanged, etag, last_modified, bytes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DecisionOrder, filter, now)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FetchOrder, confinement, request, certificates_path, decisions)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CommandOrder, confinement, arguments)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ReadOrder, confinement, feed, lists, known_digest, limits, may_be_empty)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildOrder, confinement, feed, verified)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JoinOrder, confinement, task)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ReadDone, known, digest, remarks)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildDone, remarks)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JoinDone, remarks)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TaskOrder, confinement, task, message)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TaskDone, remarks)
+
+namespace {
+
+using nlohmann::json;
+
+// Of a child's sentences.
+constexpr std::size_t longest_text = 2000;
+constexpr std::size_t most_remarks = 20;
+
+// The word that names each order and each report.
+constexpr const char* word(const FetchOrder&) {
+    return "fetch";
+}
+constexpr const char* word(const CommandOrder&) {
+    return "command";
+}
+constexpr const char* word(const ReadOrder&) {
+    return "read";
+}
+constexpr const char* word(const BuildOrder&) {
+    return "build";
+}
+constexpr const char* word(const JoinOrder&) {
+    return "join";
+}
+constexpr const char* word(const TaskOrder&) {
+    return "task";
+}
+constexpr const char* word(const HttpAnswer&) {
+    return "fetched";
+}
+constexpr const char* word(const ReadDone&) {
+    return "read";
+}
+constexpr const char* word(const BuildDone&) {
+    return "built";
+}
+constexpr const char* word(const JoinDone&) {
+    return "joined";
+}
+constexpr const char* word(const TaskDone&) {
+    return "did";
+}
+
+// For terminals, and for whoever reads the line: any bytes may be in a message.
+std::string one_line(const json& message) {
+    return message.dump(-1, ' ', true, json::error_handler_t::replace);
+}
+
+template <class Order>
+bool take(const json& from, AnyOrder& order) {
+    const auto found = from.find(word(Order{}));
+    if (found == from.end()) return false;
+    order = found->template get<Order>();
+    return true;
+}
+
+// Kinds of errors that a child may report. What it says about the kernel or other programs means nothing.
+constexpr struct {
+    ErrorKind kind;
+    const char* word;
+} error_words[] = {{ErrorKind::bad_input, "bad_input"},
+                   {ErrorKind::invalid_request, "invalid_request"},
+                   {ErrorKind::needs_feed, "needs_feed"},
+                   {ErrorKind::not_permitted, "not_permitted"},
+                   {ErrorKind::out_of_memory, "out_of_memory"}};
+
+const char* word_of(ErrorKind kind) {
+    for (const auto& [one, word] : error_words)
+        if (one == kind) return word;
+    return error_words[0].word;
+}
+
+ErrorKind kind_of_word(const std::string& text) {
+    for (const auto& [kind, word] : error_words)
+        if (text == word) return kind;
+    return ErrorKind::bad_input;
+}
+
+std::string text_of(const json& from, const char* name) {
+    return printable(from.at(name).get<std::string>(), longest_text);
+}
+
+ChildFailure nonsense() {
+    return {{ErrorKind::bad_input, "reported nonsense"}, {}};
+}
+
+ChildFailure failure_of(const json& from) {
+    ChildFailure failed{{kind_of_word(text_of(from, "kind")), text_of(from, "message")}, {}};
+    if (const auto found = from.find("retry_after"); found != from.end())
+        failed.retry_after = std::chrono::seconds{found->get<std::uint32_t>()};
+    return failed;
+}
+
+void make_printable(std::string& text) {
+    text = printable(text, longest_text);
+}
+void make_printable(std::vector<std::string>& remarks) {
+    if (remarks.size() > most_remarks) remarks.resize(most_remarks);
+    for (std::string& remark : remarks) make_printable(remark);
+}
+void make_printable(HttpAnswer& answer) {
+    make_printable(answer.etag);
+    make_printable(answer.last_modified);
+}
+void make_printable(ReadDone& done) {
+    make_printable(done.digest);
+    make_printable(done.remarks);
+}
+void make_printable(BuildDone& done) {
+    make_printable(done.remarks);
+}
+void make_printable(JoinDone& done) {
+    make_printable(done.remarks);
+}
+void make_printable(TaskDone& done) {
+    make_printable(done.remarks);
+}
+
+} // namespace
+
+template <class Done>
+std::string write_report(const Done& done) {
+    return one_line({{word(done), done}});
+}
+template std::string write_report(const HttpAnswer&);
+template std::string write_report(const ReadDone&);
+template std::string write_report(const BuildDone&);
+template std::string write_report(const JoinDone&);
+template std::string write_report(const TaskDone&);
+
+template <class Done>
+tl::expected<Done, ChildFailure> read_report(const std::string& line) {
+    try {
+        const json report = json::parse(line);
+        if (const auto failed = report.find("failed"); failed != report.end())
+            return tl::unexpected(failure_of(*failed));
+        Done done = report.at(word(Done{})).template get<Done>();
+        make_printable(done);
+        return done;
+    } catch (const json::exception&) {
+        return tl::unexpected(nonsense());
+    }
+}
+template tl::expected<HttpAnswer, ChildFailure> read_report(const std::string&);
+template tl::expected<ReadDone, ChildFailure> read_report(const std::string&);
+template tl::expected<BuildDone, ChildFailure> read_report(const std::string&);
+template tl::expected<JoinDone, ChildFailure> read_report(const std::string&);
+template tl::expected<TaskDone, ChildFailure> read_report(const std::string&);
+
+std::string write_order(const AnyOrder& order) {
+    return one_line(std::visit([](const auto& one) { return json{{word(one), one}}; }, order));
+}
+
+Result<AnyOrder> read_order(std::string_view text) {
+    try {
+        const json from = json::parse(text);
+        AnyOrder order;
+        if (take<FetchOrder>(from, order) || take<CommandOrder>(from, order) ||
+            take<ReadOrder>(from, order) || take<BuildOrder>(from, order) || take<JoinOrder>(from, order) ||
+            take<TaskOrder>(from, order))
+            return order;
+        return bad_input("expected an order");
+    } catch (const json::exception& error) {
+        return bad_input(error.what());
+    }
+}
+
+std::string write_progress(const std::string& at) {
+    return one_line({{"at", at}});
+}
+
+std::string write_share(std::string_view stage, double share) {
+    return one_line({{"stage", stage}, {"share", share}});
+}
+
+std::string write_failure(const ChildFailure& failure) {
+    json failed = {{"kind", word_of(failure.error.kind)},
+                   {"message", failure.error.message.substr(0, longest_text)}};
+    if (failure.retry_after)
+        failed["retry_after"] = std::clamp<std::int64_t>(failure.retry_after->count(), 0,
+                                                         std::numeric_limits<std::uint32_t>::max());
+    return one_line({{"failed", failed}});
+}
+
+} // namespace sieve::service

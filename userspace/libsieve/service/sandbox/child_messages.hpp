@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// What parent and child tell each other, as JSON. Orders come from the parent and are believed. Reports come
+// from a process that may have been taken over: nothing in them is believed before it was looked at.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include <tl/expected.hpp>
+
+#include "libsieve/control/joint/joint_task.hpp"
+#include "libsieve/control/spec/set_spec.hpp"
+#include "libsieve/service/download/download.hpp"
+#include "libsieve/service/lists/decisions.hpp"
+#include "libsieve/service/sandbox/confine.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::service {
+
+// How the body is to be read as an answer of CrowdSec.
+struct DecisionOrder {
+    live::DecisionFilter filter;
+    std::int64_t now = 0; // in milliseconds since 1970
+};
+
+// Descriptors: the empty file that takes the body and, with `decisions`, the one that takes what the body
+// says (live/claim_file.hpp).
+struct FetchOrder {
+    Confinement confinement;
+    HttpRequest request;
+    std::string certificates_path; // read before the child gives up its rights; empty: the system's
+    std::optional<DecisionOrder> decisions{};
+};
+
+// No descriptor: standard output goes to the parent.
+struct CommandOrder {
+    Confinement confinement;
+    std::vector<std::string> arguments; // the program, and what it is told
+};
+
+// What becomes of lists: descriptors are the empty files that take the parsed list (list_file.hpp) and its
+// exceptions likewise, and then each list's content. If the feed has exceptions, the last list holds them.
+struct ReadOrder {
+    Confinement confinement;
+    control::FeedSpec feed;
+    std::vector<std::string> lists; // names, for messages
+    std::string known_digest;       // a list of this digest (list_digest.hpp) is not written; empty: none
+    UnpackLimits limits;
+    bool may_be_empty = false; // no entry is a list, too
+};
+
+// Descriptors: the parsed list, its exceptions (an empty file if the feed has none), and the empty file that
+// takes the image.
+struct BuildOrder {
+    Confinement confinement;
+    control::FeedSpec feed; // its label names the lists
+    bool verified = false;  // verification keeps the exceptions from matching
+};
+
+// What becomes of several sets' lists: descriptors are what the joint filter must not match
+// (question_file.hpp), the empty file that takes the joint filter, and the parsed list of each set.
+struct JoinOrder {
+    Confinement confinement;
+    control::JointTask task; // without what its question file holds
+};
+
+// A task that the program has beside these (child_main.hpp). Descriptors: as the task says.
+struct TaskOrder {
+    Confinement confinement;
+    std::string task;    // its name
+    std::string message; // what it is told
+};
+
+using AnyOrder = std::variant<FetchOrder, CommandOrder, ReadOrder, BuildOrder, JoinOrder, TaskOrder>;
+
+[[nodiscard]] std::string write_order(const AnyOrder& order);
+// Throws nothing: an order that is none is bad_input.
+[[nodiscard]] Result<AnyOrder> read_order(std::string_view text);
+
+struct ReadDone {
+    bool known = false;                 // the list has the known digest: nothing was written
+    std::string digest{};               // of the list
+    std::vector<std::string> remarks{}; // such as why lines were skipped
+};
+
+struct BuildDone {
+    std::vector<std::string> remarks{};
+};
+
+struct JoinDone {
+    std::vector<std::string> remarks{};
+};
+
+struct TaskDone {
+    std::vector<std::string> remarks{};
+};
+
+struct ChildFailure {
+    Error error; // bad_input, invalid_request or out_of_memory
+    std::optional<std::chrono::seconds> retry_after;
+};
+
+// One line each. Done is HttpAnswer, ReadDone, BuildDone, JoinDone or TaskDone.
+[[nodiscard]] std::string write_progress(const std::string& at);
+[[nodiscard]] std::string write_share(std::string_view stage, double share);
+template <class Done>
+[[nodiscard]] std::string write_report(const Done& done);
+[[nodiscard]] std::string write_failure(const ChildFailure& failure);
+
+// What is no report of that sort is the failure "reported nonsense". Texts come back printable.
+template <class Done>
+[[nodiscard]] tl::expected<Done, ChildFailure> read_report(const std::string& line);
+
+} // namespace sieve::service

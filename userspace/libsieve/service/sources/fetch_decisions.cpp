@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/sources/fetch_decisions.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include "libsieve/service/download/url.hpp"
+#include "libsieve/service/lists/claim_file.hpp"
+#include "libsieve/service/sandbox/child.hpp"
+#include "libsieve/service/sandbox/child_messages.hpp"
+#include "libsieve/util/printable.hpp"
+
+namespace sieve::service::live {
+
+namespace {
+
+constexpr std::size_t longest_key = 512;
+// A question is answered at once, or something is wrong.
+constexpr std::chrono::minutes longest_answer{2};
+
+tl::unexpected<GatherFailure> failed(Error error) {
+    return tl::unexpected(GatherFailure{std::move(error), {}});
+}
+
+UniqueFd new_file() {
+    return UniqueFd(::memfd_create("sieve-decisions", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+}
+
+// For a URL: everything but letters and digits as %XX.
+std::string escaped(const std::string& text) {
+    std::string out;
+    for (const char c : text) {
+        const bool plain =
+            (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == ',';
+        out += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    }
+    return out;
+}
+
+} // namespace
+
+Result<std::string> read_key_file(const std::string& path) {
+    const auto fault = [&](const std::string& what) {
+        return bad_input(fmt::format("key file {}: {}", printable(path), what));
+    };
+    const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+    struct stat info {};
+    if (!file || ::fstat(file.get(), &info) != 0) return fault("cannot be read: " + errno_text(errno));
+    if (!S_ISREG(info.st_mode)) return fault("is no regular file");
+    if ((info.st_uid != 0 && info.st_uid != ::geteuid()) ||
+        (info.st_mode & (S_IWGRP | S_IWOTH | S_IROTH)) != 0)
+        return fault(fmt::format(
+            "others may read or write it (owner {}, mode {:o}); expected owner root, mode 600 or 640",
+            info.st_uid, info.st_mode & 07777));
+    std::array<char, longest_key + 2> text{};
+    const ssize_t got = ::read(file.get(), text.data(), text.size());
+    if (got < 0) return fault("cannot be read: " + errno_text(errno));
+    std::string key(text.data(), static_cast<std::size_t>(got));
+    key.resize(std::min(key.find_first_of("\r\n"), key.size()));
+    const bool usable = !key.empty() && key.size() <= longest_key &&
+                        std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c < 0x7f; });
+    if (!usable) return fault("expected a key in its first line, as `cscli bouncers add NAME` prints it");
+    return key;
+}
+
+std::string stream_url(const CrowdsecSpec& source, CrowdsecStream::Ask ask) {
+    std::string url = source.url;
+    while (!url.empty() && url.back() == '/') url.pop_back();
+    // Without `dedup=false` the API hides decisions behind longer ones of the same address, and a deletion
+    // then names a decision that was never sent.
+    url += fmt::format("/v1/decisions/stream?startup={}&dedup=false", ask == CrowdsecStream::Ask::whole_list);
+    if (!source.scopes.empty()) url += "&scopes=" + escaped(fmt::format("{}", fmt::join(source.scopes, ",")));
+    if (!source.origins.empty())
+        url += "&origins=" + escaped(fmt::format("{}", fmt::join(source.origins, ",")));
+    return url;
+}
+
+tl::expected<Decisions, GatherFailure> fetch_decisions(const CrowdsecSpec& source, CrowdsecStream::Ask ask,
+                                                       Time now, const SandboxSettings& settings) {
+    Result<std::string> key = read_key_file(source.key_file);
+    if (!key) return failed(std::move(key.error()));
+    const UniqueFd body = new_file();
+    const UniqueFd parsed = new_file();
+    if (!body || !parsed)
+        return failed(
+            {ErrorKind::out_of_memory, fmt::format("no file in memory: {}", errno_text(errno)), {}});
+
+    SandboxLimits limits = settings.limits;
+    limits.fetch = std::min<std::chrono::milliseconds>(limits.fetch, longest_answer);
+    limits.redirects = 0; // the key is for this server alone
+    FetchOrder order;
+    order.confinement = {.role = ChildRole::fetch,
+                         .user = settings.user,
+                         .memory_bytes = limits.memory_bytes,
+                         .file_bytes = limits.source_bytes,
+                         .processor = limits.processor,
+                         .nice = limits.nice,
+                         .parent = ::getpid()};
+    order.certificates_path = source.certificates;
+    order.request.url = stream_url(source, ask);
+    order.request.headers = {"X-Api-Key: " + *key};
+    order.request.limits = limits;
+    order.decisions =
+        DecisionOrder{{source.types, source.scopes, source.origins}, now.time_since_epoch().count()};
+
+    ChildOrder child;
+    child.role = ChildRole::fetch;
+    child.message = write_order(order);
+    child.descriptors = {body.get(), parsed.get()};
+    child.time_limit =
+        limits.fetch + std::chrono::seconds(10); // libcurl ends a download itself, and says more
+    child.started = settings.started;
+    child.cancel = settings.cancel;
+    const Result<ChildEnd> end = run_child(child);
+    if (!end) return failed(end.error());
+    if (end->report.empty())
+        return failed(
+            {ErrorKind::bad_input,
+             fmt::format("{}: downloading {}", displayed_url(source.url), describe(*end, child, limits)),
+             {}});
+    auto answer = read_report<HttpAnswer>(end->report);
+    if (!answer) return tl::unexpected(GatherFailure{{answer.error().error}, answer.error().retry_after});
+    Result<Decisions> decisions = read_claim_file(parsed.get());
+    if (!decisions) {
+        decisions.error().message =
+            fmt::format("{}: {}", displayed_url(source.url), decisions.error().message);
+        return failed(std::move(decisions.error()));
+    }
+    // At the start, the API also lists whatever ended in the last days.
+    if (ask == CrowdsecStream::Ask::whole_list) decisions->deleted.clear();
+    return std::move(*decisions);
+}
+
+} // namespace sieve::service::live

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Asks CrowdSec's local API once, in an unprivileged child that downloads and parses.
+//
+// A child for each poll costs about 20 ms of processor time (docs/crowdsec.md). In exchange no
+// byte of an answer, and no line of the parser's, is in the process that may load BPF programs.
+#pragma once
+
+#include <string>
+
+#include <tl/expected.hpp>
+
+#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/lists/decisions.hpp"
+#include "libsieve/service/sources/crowdsec_stream.hpp"
+#include "libsieve/service/sources/gather.hpp"
+
+namespace sieve::service::live {
+
+// The key in a file: its first line. bad_input unless the file is a regular one that belongs to root or to
+// this process's user, that nobody else may write and not everybody may read, and that holds one printable
+// word.
+[[nodiscard]] Result<std::string> read_key_file(const std::string& path);
+
+// Where the API is asked.
+[[nodiscard]] std::string stream_url(const CrowdsecSpec& source, CrowdsecStream::Ask ask);
+
+// Asks. The whole list has no deletions. Blocks for as long as the limits allow.
+[[nodiscard]] tl::expected<Decisions, GatherFailure> fetch_decisions(const CrowdsecSpec& source,
+                                                                     CrowdsecStream::Ask ask, Time now,
+                                                                     const SandboxSettings& settings);
+
+} // namespace sieve::service::live

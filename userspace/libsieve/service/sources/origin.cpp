@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/sources/origin.hpp"
+
+#include <sys/stat.h>
+
+#include <set>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "libsieve/service/download/url.hpp"
+#include "libsieve/service/sources/file_source.hpp"
+#include "libsieve/util/digest.hpp"
+#include "libsieve/util/printable.hpp"
+
+namespace sieve::service {
+
+namespace {
+
+std::string name(const FileOrigin& file) {
+    return printable(file.path);
+}
+std::string name(const HttpOrigin& http) {
+    return displayed_url(http.url);
+}
+std::string name(const CommandOrigin& command) {
+    return "command " + (command.arguments.empty() ? std::string("without a program")
+                                                   : printable(command.arguments.front()));
+}
+std::string name(const OpenOrigin& open) {
+    return printable(open.name);
+}
+
+// What the name leaves out.
+std::string secret(const FileOrigin&) {
+    return {};
+}
+std::string secret(const HttpOrigin& http) {
+    return http.url == displayed_url(http.url) ? std::string() : http.url;
+}
+std::string secret(const CommandOrigin& command) {
+    std::string all;
+    for (const std::string& argument : command.arguments) all += argument + '\0';
+    return all;
+}
+std::string secret(const OpenOrigin&) {
+    return {};
+}
+
+Status check(const FileOrigin& file) {
+    if (file.path.empty()) return invalid_request("a list's path is empty");
+    return {};
+}
+Status check(const HttpOrigin& http) {
+    return check_url(http.url);
+}
+Status check(const CommandOrigin& command) {
+    if (command.arguments.empty() || command.arguments.front().empty())
+        return invalid_request("a command without a program");
+    return {};
+}
+Status check(const OpenOrigin& open) {
+    if (open.descriptor < 0) return invalid_request(fmt::format("{}: is not open", name(open)));
+    return {};
+}
+
+// Adds what a source stands for to a list of origins.
+class Collector {
+  public:
+    Status add(const FileSpec& file) { return add_files({file.path}); }
+    Status add(const FolderSpec& folder) {
+        SIEVE_ASSIGN(const std::vector<std::string> files, files_of_folder(folder.path));
+        return add_files(files);
+    }
+    Status add(const GlobSpec& glob) {
+        SIEVE_ASSIGN(const std::vector<std::string> files, files_of_glob(glob.pattern));
+        return add_files(files);
+    }
+    Status add(const HttpSpec& http) {
+        origins_.emplace_back(HttpOrigin{http.url, http.certificates, http.proxy, http.limits, http.image});
+        return {};
+    }
+    Status add(const CommandSpec& command) {
+        CommandOrigin origin{command.arguments, {}, command.limits, command.image};
+        if (!command.user.empty()) {
+            SIEVE_ASSIGN(origin.user, find_sandbox_user(command.user));
+        }
+        origins_.emplace_back(std::move(origin));
+        return {};
+    }
+    Status add(const CrowdsecSpec&) { return {}; }
+
+    [[nodiscard]] std::vector<Origin> take() { return std::move(origins_); }
+
+  private:
+    // A file that two sources name is one list.
+    Status add_files(const std::vector<std::string>& files) {
+        for (const std::string& path : files) {
+            struct stat info {};
+            const bool known =
+                ::stat(path.c_str(), &info) == 0 && !files_.emplace(info.st_dev, info.st_ino).second;
+            if (!known) origins_.emplace_back(FileOrigin{path});
+        }
+        return {};
+    }
+
+    std::vector<Origin> origins_;
+    std::set<std::pair<dev_t, ino_t>> files_;
+};
+
+} // namespace
+
+Result<std::vector<Origin>> origins_of(const std::vector<SourceSpec>& sources) {
+    Collector collector;
+    for (const SourceSpec& source : sources)
+        SIEVE_TRY(std::visit([&](const auto& one) { return collector.add(one); }, source));
+    return collector.take();
+}
+
+std::string origin_name(const Origin& origin) {
+    return std::visit([](const auto& one) { return name(one); }, origin);
+}
+
+std::string origin_identity(const Origin& origin) {
+    const std::string hidden = std::visit([](const auto& one) { return secret(one); }, origin);
+    // Enough to tell, and too little to guess a key from.
+    constexpr std::size_t digits = 8;
+    return origin_name(origin) + (hidden.empty() ? "" : " #" + digest_of(hidden).substr(0, digits));
+}
+
+bool may_be_image(const Origin& origin) {
+    if (const auto* http = std::get_if<HttpOrigin>(&origin)) return http->image;
+    if (const auto* command = std::get_if<CommandOrigin>(&origin)) return command->image;
+    return true;
+}
+
+Status check_origin(const Origin& origin) {
+    return std::visit([](const auto& one) { return check(one); }, origin);
+}
+
+} // namespace sieve::service

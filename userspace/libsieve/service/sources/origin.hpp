@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Where the bytes of a list come from.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "libsieve/service/config/source_spec.hpp"
+#include "libsieve/service/sandbox/confine.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::service {
+
+struct FileOrigin {
+    std::string path; // of a regular file
+};
+
+struct HttpOrigin {
+    std::string url;
+    std::string certificates{};          // file of the authorities to trust (PEM); empty: the system's
+    std::string proxy{};                 // URL; empty: none
+    std::optional<FetchLimits> limits{}; // nothing: those of the refresh
+    bool image = false;                  // it may be a filter image; else only text
+};
+
+struct CommandOrigin {
+    std::vector<std::string>
+        arguments; // the program, found in PATH, and what it is told; no shell is involved
+    std::optional<SandboxUser> user{};   // nothing: that of the refresh
+    std::optional<FetchLimits> limits{}; // likewise
+    bool image = false;                  // it may print a filter image; else only text
+};
+
+// A descriptor that is open for reading already: a regular file, or a pipe, which is read to its end and
+// holds plain text.
+struct OpenOrigin {
+    int descriptor = -1; // borrowed
+    std::string name;
+};
+
+using Origin = std::variant<FileOrigin, HttpOrigin, CommandOrigin, OpenOrigin>;
+
+// What these sources stand for now: each list of a folder, each file that a pattern matches. A stream stands
+// for none. Errors: bad_input for a folder that cannot be read, and for a user that there is not.
+[[nodiscard]] Result<std::vector<Origin>> origins_of(const std::vector<SourceSpec>& sources);
+
+// For messages: the path, the URL without credentials, "command NAME".
+[[nodiscard]] std::string origin_name(const Origin& origin);
+
+// Tells one origin from another in provenance. Shows no credentials, but changes with them.
+[[nodiscard]] std::string origin_identity(const Origin& origin);
+
+// Whether what comes from there may be a filter image. Files of this host may be.
+[[nodiscard]] bool may_be_image(const Origin& origin);
+
+// bad_input or invalid_request if it can never work: a URL that is none, a command without a program.
+[[nodiscard]] Status check_origin(const Origin& origin);
+
+} // namespace sieve::service

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/state/source_provenance.hpp"
+
+namespace sieve::service {
+
+FileStamp stamp_of(const struct stat& info) {
+    return {info.st_dev, info.st_ino,
+            std::int64_t{info.st_ctim.tv_sec} * 1'000'000'000 + info.st_ctim.tv_nsec};
+}
+
+} // namespace sieve::service
