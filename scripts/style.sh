@@ -78,11 +78,14 @@ page_links() { scripts/page_links.py; }
 format_page() { scripts/format_page.py; }
 abi_number() { scripts/abi_digest.py; }
 
+# Rooms include only rooms below them.
+rooms() { scripts/rooms.py; }
+
 # What comments and docs call by its name must have that name.
 stale_names() { scripts/stale_names.py; }
 
 echo "KTAP version 1"
-echo "1..11"
+echo "1..12"
 rule "every file has an SPDX line" licence_lines
 rule "each side has its licence" licence_sides
 rule "shell scripts pass shellcheck" shell_scripts
@@ -93,5 +96,6 @@ rule "no line of a script is over 120 characters long" line_length
 rule "pages link to what exists" page_links
 rule "docs/format.md is true (scripts/format_page.py --write)" format_page
 rule "comments and docs name what exists (scripts/stale_names.py)" stale_names
+rule "rooms include only rooms below them (userspace/rooms)" rooms
 rule "what packets read has its SIEVE_ABI (scripts/abi_digest.py)" abi_number
 exit "$failed"
