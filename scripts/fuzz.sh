@@ -36,7 +36,7 @@ case $mode in
 *) usage ;;
 esac
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(packet image feed list_format capture key set_argument configuration decisions)
+[ ${#targets[@]} -gt 0 ] || targets=(packet image changes feed list_format capture key set_argument configuration decisions)
 
 # A target's longest input, and the number of runs that `check` asks for: a few seconds each.
 longest() {
@@ -44,6 +44,7 @@ longest() {
     packet) echo 1200 ;;
     image) echo 5000 ;;
     capture) echo 800 ;;
+    changes) echo 300 ;;
     feed) echo 400 ;;
     configuration | decisions | list_format) echo 1000 ;;
     *) echo 150 ;;
@@ -53,6 +54,7 @@ check_runs() {
     case $1 in
     packet) echo 6000 ;;
     image) echo 4000 ;;
+    changes) echo 2000 ;;
     feed) echo 1500 ;;
     configuration) echo 3000 ;;
     decisions) echo 20000 ;;

@@ -5,7 +5,7 @@
 FUZZ        := $(B)/fuzz
 FUZZ_CC     ?= clang-19
 FUZZ_CXX    ?= clang++-19
-FUZZ_NAMES  := capture configuration decisions feed image key list_format packet set_argument
+FUZZ_NAMES  := capture changes configuration decisions feed image key list_format packet set_argument
 FUZZ_BIN    := $(FUZZ_NAMES:%=$(FUZZ)/%)
 FUZZ_FLAGS  := -O1 -g1 -fno-omit-frame-pointer -Wall -Wextra -Werror \
                -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined $(FUZZ_COUNTERS)
@@ -14,7 +14,7 @@ FUZZ_FLAGS  := -O1 -g1 -fno-omit-frame-pointer -Wall -Wextra -Werror \
 # the normal library, which saves most of the build time.
 FUZZ_ROOMS   := util keys feeds packets image
 FUZZ_LIB_SRC := $(shell find $(FUZZ_ROOMS:%=userspace/libsieve/%) -name '*.cpp') \
-                $(wildcard userspace/libsieve/filters/kinds/*.cpp userspace/libsieve/filters/kinds/*/*_kind.cpp)
+                $(sort $(wildcard $(addprefix userspace/libsieve/filters/kinds/,*.cpp */*_kind.cpp exact/*.cpp)))
 FUZZ_CLI_OBJ := $(addprefix $(FUZZ)/userspace/,front-end/set_argument.o libsieve/control/spec/build_options.o)
 FUZZ_TOML_SRC := $(wildcard userspace/libsieve/service/config/*.cpp) \
                  $(addprefix userspace/libsieve/service/,safety/guards.cpp download/libcurl_on_demand.cpp download/url.cpp)
@@ -64,13 +64,14 @@ $(FUZZ)/libsieve.a: $(FUZZ_LIB_OBJ)
 $(FUZZ)/packet: $(FUZZ_PARSERS) $(FUZZ)/tests/model/parse_model.o $(FUZZ)/tests/model/reply_model.o
 $(FUZZ)/feed $(FUZZ)/key: $(FUZZ)/tests/model/entry_model.o
 $(FUZZ)/capture: $(FUZZ)/tests/model/link_model.o
+$(FUZZ)/changes: $(FUZZ)/tests/model/exact_model.o
 $(FUZZ)/image: $(addprefix $(FUZZ)/tests/,fuzz/guarded_pages.o model/exact_model.o model/image_model.o model/ranges_model.o)
 $(FUZZ)/image: FUZZ_LINK := -Wl,--wrap=mmap,--wrap=munmap,--wrap=madvise
 $(FUZZ)/set_argument: $(FUZZ_CLI_OBJ)
 $(FUZZ)/configuration: $(FUZZ_TOML_OBJ)
 $(FUZZ)/decisions: $(FUZZ_LIVE_OBJ)
 $(filter-out $(FUZZ)/packet,$(FUZZ_BIN)): $(FUZZ)/libsieve.a
-$(FUZZ)/image $(FUZZ)/set_argument $(FUZZ)/configuration: $(B)/libsieve.a
+$(FUZZ)/image $(FUZZ)/changes $(FUZZ)/set_argument $(FUZZ)/configuration: $(B)/libsieve.a
 
 $(FUZZ_BIN): $(FUZZ)/%: $(FUZZ)/tests/fuzz/%_fuzz.o
 	$(FUZZ_CXX) -fsanitize=fuzzer,address,undefined $(FUZZ_COUNTERS) $(FUZZ_LINK) $^ $(LIBS) -o $@
