@@ -51,7 +51,7 @@ bool takes_packets(const Configuration& configuration, const SetConfiguration& s
 AddressRange protected_range(const std::string& text) {
     const Result<MemberText> member = parse_member(text, SIEVE_FIELD_SRC);
     if (!member) return {};
-    const uint128 address = address_of(member->key, SIEVE_FIELD_SRC);
+    const uint128 address = address_number(member->key.word[0], member->key.word[1]);
     return member->range.value_or(AddressRange{address, address});
 }
 
