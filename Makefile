@@ -115,7 +115,7 @@ SKELETON := $(patsubst %,$(B)/bpf/%.skel.h,$(PROGRAMS) sieve_note)
 BENCH_SKELETON := $(B)/bpf/sieve_bench.skel.h $(B)/bpf/reply_bench.skel.h
 
 .DELETE_ON_ERROR:
-.PHONY: all programs deps check faults sanitize coverage vmtest soak demo demo-fleet bench bench-pages figures install install-lab uninstall deb \
+.PHONY: all programs deps check faults sanitize coverage vmtest soak demo demo-fleet bench bench-pages sizing figures install install-lab uninstall deb \
 	deb-test clean format tidy
 
 all: programs $(B)/unit-tests $(B)/bpf-tests $(B)/service-tests $(B)/fleet-tests
@@ -277,6 +277,10 @@ faults: $(BPF_OBJ) $(B)/xdp-sieve $(B)/xdp-sieved
 	KILLS=$(or $(FLEET_KILLS),50) tests/selftests/fleet.sh
 	OPERATIONS=$(or $(OPERATIONS),2000) SEED=$(or $(SEED),$$RANDOM$$RANDOM) tests/selftests/daemon_life.sh
 	FAULTS="$(if $(EVERY),--every $(EVERY))" FAULT_CASES="$(CASES)" FAULT_HOOKS="$(HOOKS)" tests/selftests/faults.sh
+
+# Measures how much memory sets take, and writes the table of docs/sizing.md. As root, for the daemon's part.
+sizing: $(B)/xdp-sieve $(B)/xdp-sieved $(BPF_OBJ)
+	scripts/sizing.py --build $(B) --write
 
 # Draws the papers' tables and figures beside ours: docs/reproduction.md, docs/figures.
 figures: $(B)/sieve-lab

@@ -3,6 +3,7 @@
 
 #include "libsieve/util/event.hpp"
 
+#include <malloc.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -85,6 +86,10 @@ void Worker::work(Priority priority) {
         job_ = nullptr;
         set_event(ended_.get());
         changed_.notify_all();
+        // A cycle may have held lists of millions. What the allocator keeps of them goes back to the machine.
+        lock.unlock();
+        ::malloc_trim(0);
+        lock.lock();
     }
 }
 
