@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 SIEVE, MANUAL, README, WHAT = sys.argv[1:]
-COMMON = {"--help", "--json", "--quiet", "--verbose", "--version"}
+COMMON = {"--help", "--json", "--no-sandbox", "--quiet", "--verbose", "--version"}
 manual, readme = open(MANUAL).read(), open(README).read()
 failed = False
 

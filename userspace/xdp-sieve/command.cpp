@@ -5,6 +5,7 @@
 
 #include "front-end/output.hpp"
 #include "front-end/remedy.hpp"
+#include "xdp-sieve/confine_lists.hpp"
 
 namespace sieve::cli {
 
@@ -14,6 +15,7 @@ void add_command(CLI::App& app, Context& context, const std::string& name, const
     command->group("Commands");
     command->fallthrough();
     command->callback([&context, action = define(Arguments(command))] {
+        if (!context.no_sandbox) confine_lists();
         const Result<Exit> result = action();
         if (result) {
             context.exit = *result;

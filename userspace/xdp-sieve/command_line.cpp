@@ -20,6 +20,8 @@ void define_command_line(CLI::App& app, Context& context) {
     app.add_flag("--json", context.json, "print JSON, for machines");
     app.add_flag("-q,--quiet", context.quiet, "print errors only, and what was asked for");
     app.add_flag("-v,--verbose", context.verbose, "print what libbpf and the builder say on the way");
+    app.add_flag("--no-sandbox", context.no_sandbox,
+                 "for debugging: read lists in this process, not in a child without privileges");
     add_build(app, context);
     add_query(app, context);
     add_explain(app, context);

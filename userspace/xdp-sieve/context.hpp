@@ -14,6 +14,7 @@ struct Context {
     bool json = false;
     bool quiet = false;
     bool verbose = false;
+    bool no_sandbox = false; // this process reads lists itself, whatever its privileges
     Exit exit = Exit::done;
     bool changed = false; // what is in force was changed; from now on, no exit code may say otherwise
 };

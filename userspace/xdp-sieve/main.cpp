@@ -153,7 +153,7 @@ Exit finish(const Context& context) {
 
 int main(int argc, char** argv) {
     using namespace sieve;
-    // A child of `apply` is this program, executed anew.
+    // A child that reads lists, or works for `apply`, is this program, executed anew.
     if (const auto done = service::run_as_child(argc, argv)) return *done;
     std::set_terminate(cli::end_without_memory);
     cli::prepare_streams();

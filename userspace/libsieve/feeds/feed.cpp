@@ -19,6 +19,7 @@
 #include "libsieve/feeds/detect_format.hpp"
 #include "libsieve/feeds/find_keys.hpp"
 #include "libsieve/feeds/formats/translator.hpp"
+#include "libsieve/feeds/list_reader.hpp"
 #include "libsieve/feeds/read_any.hpp"
 #include "libsieve/feeds/text/entry.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
@@ -544,7 +545,7 @@ class Collector {
     Result<Feed> finish(bool may_be_empty) && {
         if (error_) return tl::unexpected(std::move(*error_));
         const std::uint64_t entries = feed_.overflowed + feed_.entries();
-        if (entries == 0 && !may_be_empty) return bad_input(no_keys());
+        if (entries == 0 && !may_be_empty) return no_keys(feed_, inputs_);
         // If a member were lost here, nobody would ever notice. So the numbers must add up.
         std::uint64_t taken = 0;
         for (const Input& input : inputs_) taken += input.taken();
@@ -612,22 +613,6 @@ class Collector {
         }
     }
 
-    [[nodiscard]] std::string no_keys() const {
-        std::string message = "no keys in " + inputs_.front().name();
-        if (inputs_.size() > 1) message += fmt::format(" and {} more", inputs_.size() - 1);
-        const std::uint32_t fields = feed_.keys.fields();
-        if (entry::is_single_address(fields))
-            message += fmt::format(": expected one {} a line",
-                                   fields == SIEVE_FIELD_SRC ? "source address" : "destination address");
-        else
-            message += fmt::format(": expected one {} a line", format_fields(fields));
-        for (const std::string& decided : feed_.decided) message += "; " + decided;
-        if (feed_.skipped > 0)
-            message += fmt::format("; {} malformed lines were skipped, the first: {}", feed_.skipped,
-                                   feed_.skipped_first.front());
-        return message;
-    }
-
     std::span<const Input> inputs_;
     const FeedOptions& options_;
     std::uint64_t total_bytes_;
@@ -668,17 +653,44 @@ void run(Reader& reader, const Parser& parser, Collector& collector, std::uint32
                   .take = [&](std::size_t slot) { return collector.take(blocks[slot]); }});
 }
 
-// The list, and where the keys that were sought are.
-struct Found {
-    Feed feed;
-    std::map<std::size_t, std::string> places;
-};
+// Null: this process reads its lists itself.
+ListReader& reader_of_lists() {
+    static ListReader reader;
+    return reader;
+}
 
-Result<Found> read(std::span<Input> inputs, std::uint32_t fields, const FeedOptions& options, Sought sought,
-                   bool may_be_empty = false) {
-    if (fields == 0 || (fields & ~std::uint32_t{SIEVE_FIELD_ALL}) != 0)
+Result<FoundList> read(std::span<Input> inputs, const ListQuestion& question) {
+    if (question.fields == 0 || (question.fields & ~std::uint32_t{SIEVE_FIELD_ALL}) != 0)
         return invalid_request("a feed needs one or more of the fields src, dst, sport, dport, proto");
     SIEVE_TRY(check_feeds(inputs));
+    const ListReader& reader = reader_of_lists();
+    return reader ? reader(inputs, question) : read_here(inputs, question);
+}
+
+} // namespace
+
+tl::unexpected<Error> no_keys(const Feed& feed, std::span<const Input> inputs) {
+    std::string message = "no keys in " + inputs.front().name();
+    if (inputs.size() > 1) message += fmt::format(" and {} more", inputs.size() - 1);
+    const std::uint32_t fields = feed.keys.fields();
+    if (entry::is_single_address(fields))
+        message += fmt::format(": expected one {} a line",
+                               fields == SIEVE_FIELD_SRC ? "source address" : "destination address");
+    else
+        message += fmt::format(": expected one {} a line", format_fields(fields));
+    for (const std::string& decided : feed.decided) message += "; " + decided;
+    if (feed.skipped > 0)
+        message += fmt::format("; {} malformed lines were skipped, the first: {}", feed.skipped,
+                               feed.skipped_first.front());
+    return bad_input(std::move(message));
+}
+
+void let_lists_be_read_by(ListReader reader) {
+    reader_of_lists() = std::move(reader);
+}
+
+Result<FoundList> read_here(std::span<Input> inputs, const ListQuestion& question) {
+    const auto& [fields, options, sought, may_be_empty] = question;
     const unsigned threads =
         options.threads ? options.threads : std::max(1U, std::thread::hardware_concurrency());
     try {
@@ -686,9 +698,10 @@ Result<Found> read(std::span<Input> inputs, std::uint32_t fields, const FeedOpti
         const Parser parser(fields, options, sought);
         Collector collector(inputs, fields, options, total_size(inputs));
         run(reader, parser, collector, fields, threads);
-        auto places = collector.found();
+        std::vector<std::string> places(sought.size());
+        for (const auto& [key, place] : collector.found()) places[key] = place;
         SIEVE_ASSIGN(Feed feed, std::move(collector).finish(may_be_empty));
-        return Found{std::move(feed), std::move(places)};
+        return FoundList{std::move(feed), std::move(places)};
     } catch (const std::exception& problem) {
         if (is_shortage(problem))
             return failure(ErrorKind::out_of_memory,
@@ -697,15 +710,13 @@ Result<Found> read(std::span<Input> inputs, std::uint32_t fields, const FeedOpti
     }
 }
 
-} // namespace
-
 Result<Feed> read_feed(std::span<Input> inputs, std::uint32_t fields, const FeedOptions& options) {
-    SIEVE_ASSIGN(Found found, read(inputs, fields, options, {}));
+    SIEVE_ASSIGN(FoundList found, read(inputs, {.fields = fields, .options = options}));
     return std::move(found.feed);
 }
 
 Result<Feed> read_feed_if_any(std::span<Input> inputs, std::uint32_t fields, const FeedOptions& options) {
-    SIEVE_ASSIGN(Found found, read(inputs, fields, options, {}, true));
+    SIEVE_ASSIGN(FoundList found, read(inputs, {.fields = fields, .options = options, .may_be_empty = true}));
     return std::move(found.feed);
 }
 
@@ -713,10 +724,9 @@ Result<std::vector<std::string>> find_keys(std::span<Input> inputs, const KeySet
                                            const FeedOptions& options) {
     std::vector<sieve_key> sought;
     for (std::size_t i = 0; i < keys.size(); i++) sought.push_back(keys.at(i));
-    SIEVE_ASSIGN(const Found found, read(inputs, keys.fields(), options, sought));
-    std::vector<std::string> places(keys.size());
-    for (const auto& [key, place] : found.places) places[key] = place;
-    return places;
+    SIEVE_ASSIGN(FoundList found,
+                 read(inputs, {.fields = keys.fields(), .options = options, .sought = sought}));
+    return std::move(found.places);
 }
 
 Result<Feed> read_feed(const std::vector<std::string>& paths, std::uint32_t fields,

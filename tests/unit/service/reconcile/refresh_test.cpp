@@ -485,8 +485,7 @@ TEST_F(Refresh, ACommandHandsOverAnImageOnlyWithLeave) {
         if (child.role != ChildRole::command) return inner(child);
         std::ifstream file(image, std::ios::binary);
         const std::string bytes((std::istreambuf_iterator<char>(file)), {});
-        if (::write(child.output, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))
-            return bad_input("not written");
+        if (child.output(bytes) != 0) return bad_input("not written");
         return ChildEnd{};
     };
     set.sources = {CommandSpec{.arguments = {"export"}}};

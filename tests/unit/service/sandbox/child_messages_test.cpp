@@ -38,6 +38,25 @@ TEST(ChildMessages, AnOrderComesAsItWasSent) {
     EXPECT_EQ(back.feed.build.kind.rounds, 9U);
     EXPECT_EQ(back.limits.ratio, 4.5);
 
+    ListOrder list;
+    list.confinement = order.confinement;
+    list.fields = SIEVE_FIELD_DST;
+    list.options = {.format = {ListSyntax::csv, {"ip"}},
+                    .skip_invalid = true,
+                    .ranges = true,
+                    .key_ranges = true,
+                    .mask_host_bits = true,
+                    .keep_skipped = true,
+                    .threads = 3,
+                    .block_bytes = 5};
+    list.sought = {{1, 2, 3, 4, ~0ULL}};
+    list.inputs = {{0xff, 'a'}, {}};
+    const auto listed = read_order(write_order(list));
+    ASSERT_TRUE(listed);
+    EXPECT_EQ(write_order(*listed), write_order(list));
+    EXPECT_EQ(std::get<ListOrder>(*listed).inputs, list.inputs);
+    EXPECT_TRUE(std::get<ListOrder>(*listed).options.format == list.options.format);
+
     const BuildOrder build{order.confinement, order.feed, true};
     const auto built = read_order(write_order(build));
     ASSERT_TRUE(built);

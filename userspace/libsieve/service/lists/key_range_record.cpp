@@ -2,10 +2,14 @@
 #include "libsieve/service/lists/key_range_record.hpp"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "libsieve/keys/address_ranges.hpp"
 
 namespace sieve::service {
+
+static_assert(sizeof(AddressRange) == address_range_words * sizeof(std::uint64_t));
+static_assert(std::has_unique_object_representations_v<AddressRange>);
 
 namespace {
 
@@ -14,6 +18,12 @@ bool goes_upwards(const AddressRange& range) {
 }
 
 } // namespace
+
+std::optional<AddressRange> address_range_of(std::span<const std::uint64_t, address_range_words> record) {
+    const AddressRange range{address_number(record[1], record[0]), address_number(record[3], record[2])};
+    if (!goes_upwards(range) || range.first == range.last) return std::nullopt;
+    return range;
+}
 
 KeyRangeRecord record_of(const KeyRange& range) {
     const auto upper = [](uint128 address) { return static_cast<std::uint64_t>(address >> 64); };

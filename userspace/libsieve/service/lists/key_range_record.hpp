@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// A range of keys as numbers without gaps between them: in files, in digests, and in order.
+// Ranges of addresses and of keys as numbers without gaps between them: in files, in digests, and in order.
 #pragma once
 
 #include <array>
@@ -10,6 +10,14 @@
 #include "libsieve/keys/members.hpp"
 
 namespace sieve::service {
+
+// First and last address, each with its lower half first: an AddressRange as it lies in memory.
+inline constexpr std::size_t address_range_words = 4;
+
+// The range of a record that anybody may have written. Nothing unless its addresses go upwards, are more than
+// one, and of one family.
+[[nodiscard]] std::optional<AddressRange>
+address_range_of(std::span<const std::uint64_t, address_range_words> record);
 
 inline constexpr std::size_t key_range_words = 10;
 

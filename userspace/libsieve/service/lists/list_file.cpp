@@ -11,7 +11,6 @@
 #include <optional>
 #include <span>
 #include <string_view>
-#include <type_traits>
 
 #include <fmt/core.h>
 
@@ -37,9 +36,6 @@ struct ListFileHeader {
 
 constexpr std::uint64_t list_magic = 0x32'74'73'69'6c'53'49'53; // "SISlist2"
 constexpr std::size_t records_at_once = 4096;
-constexpr std::size_t address_range_words = 4; // the lower half of each address first
-static_assert(sizeof(AddressRange) == address_range_words * sizeof(std::uint64_t));
-static_assert(std::has_unique_object_representations_v<AddressRange>);
 
 // The words of a key that selected fields lie in, in rising order.
 std::vector<std::size_t> words_of(std::uint32_t fields) {
@@ -91,10 +87,6 @@ Status read_records(int from, std::uint64_t count, std::size_t words, const auto
         count -= now;
     }
     return {};
-}
-
-bool is_range(const AddressRange& range) {
-    return range.first < range.last && is_ipv4(range.first) == is_ipv4(range.last);
 }
 
 } // namespace
@@ -152,10 +144,10 @@ Result<Feed> read_list_file(int from, std::uint32_t fields) {
     }
     list.ranges.reserve(header.ranges);
     SIEVE_TRY(read_records(from, header.ranges, range_words, [&](const std::uint64_t* record) {
-        const auto number = [&](int at) { return uint128{record[at + 1]} << 64 | record[at]; };
-        const AddressRange range{number(0), number(2)};
-        list.ranges.push_back(range);
-        return is_range(range);
+        const std::optional<AddressRange> range = address_range_of(
+            std::span<const std::uint64_t, address_range_words>(record, address_range_words));
+        if (range) list.ranges.push_back(*range);
+        return range.has_value();
     }));
     return list;
 }

@@ -41,7 +41,7 @@ constexpr std::size_t longest_words = 200;
 
 tl::unexpected<Error> cannot_start(const char* what, int error) {
     return failure(ErrorKind::out_of_memory,
-                   fmt::format("no child process for a refresh: {}: {}", what, errno_text(error)));
+                   fmt::format("no child process: {}: {}", what, errno_text(error)));
 }
 
 struct Pipe {
@@ -57,7 +57,12 @@ Result<Pipe> make_pipe() {
     return made;
 }
 
-Result<UniqueFd> sealed_file(std::string_view content) {
+// What the child reads as its order. A pipe does, if it holds all of it, and has no limit on files.
+Result<UniqueFd> order_of(std::string_view content) {
+    SIEVE_ASSIGN(Pipe pipe, make_pipe());
+    if (::fcntl(pipe.writing.get(), F_SETFL, O_NONBLOCK) == 0 &&
+        ::write(pipe.writing.get(), content.data(), content.size()) == static_cast<ssize_t>(content.size()))
+        return std::move(pipe.reading);
     UniqueFd file(::memfd_create("sieve-order", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (!file) return cannot_start("memfd_create", errno);
     if (!write_all(file.get(), content)) return cannot_start("write", errno);
@@ -138,13 +143,15 @@ class Child {
             return invalid_request(
                 "a child of a refresh starts no refresh: this program's main() does not call "
                 "run_as_child() first");
-        SIEVE_ASSIGN(const UniqueFd message, sealed_file(order_.message));
+        SIEVE_ASSIGN(const UniqueFd message, order_of(order_.message));
         SIEVE_ASSIGN(Pipe report, make_pipe());
         SIEVE_ASSIGN(Pipe errors, make_pipe());
         SIEVE_ASSIGN(Pipe output, make_pipe());
         const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
         if (!null) return cannot_start("/dev/null", errno);
-        const int standard_output = order_.output < 0 ? null.get() : output.writing.get();
+        // A list may come through it, and its writer should not wait for each few keys.
+        if (order_.output) ::fcntl(output.writing.get(), F_SETPIPE_SZ, 1 << 20);
+        const int standard_output = order_.output ? output.writing.get() : null.get();
         std::vector<int> open{null.get(), standard_output, errors.writing.get(), message.get(),
                               report.writing.get()};
         open.insert(open.end(), order_.descriptors.begin(), order_.descriptors.end());
@@ -164,7 +171,7 @@ class Child {
         if (!ended_) return cannot_start("pidfd_open", errno);
         report_ = std::move(report.reading);
         errors_ = std::move(errors.reading);
-        if (order_.output >= 0) output_ = std::move(output.reading);
+        if (order_.output) output_ = std::move(output.reading);
         return {};
     }
 
@@ -174,8 +181,10 @@ class Child {
         if (order_.started) order_.started(order_.role, pid_);
         bool over = false;
         while (!over && !given_up_) {
-            const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-            if (left <= 0) {
+            auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+            if (order_.time_limit.count() == 0) {
+                left = -1;
+            } else if (left <= 0) {
                 read_pipes(); // what it was at
                 give_up(ChildEnd::Way::time_limit);
                 break;
@@ -258,8 +267,7 @@ class Child {
     void take_output(std::string_view bytes) {
         end_.printed += bytes.size();
         if (end_.printed > order_.output_limit) return give_up(ChildEnd::Way::output_limit);
-        if (const int error = write_whole(order_.output, bytes); error != 0)
-            give_up(ChildEnd::Way::output_error, error);
+        if (const int error = order_.output(bytes); error != 0) give_up(ChildEnd::Way::output_error, error);
     }
 
     // Ends what is left of the child; its wait status.

@@ -2,8 +2,8 @@
 // The parent's side of an unprivileged child: starts it, listens to it, ends it, and says how it ended.
 //
 // The child is this very program, executed anew (child_main.hpp), so that nothing of the parent's memory,
-// threads and descriptors is left in it. It gets its order as JSON in a sealed file, and reports in lines of
-// JSON through a pipe.
+// threads and descriptors is left in it. It gets its order as JSON in a pipe or a sealed file, and reports in
+// lines of JSON through a pipe.
 #pragma once
 
 #include <sys/types.h>
@@ -13,6 +13,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "libsieve/service/download/sandbox_limits.hpp"
@@ -42,10 +43,12 @@ using ChildStarted = std::function<void(ChildRole role, pid_t pid)>;
 
 struct ChildOrder {
     ChildRole role = ChildRole::build;
-    std::string message;          // JSON
-    std::vector<int> descriptors; // borrowed
-    std::chrono::milliseconds time_limit{0};
-    int output = -1;                // a file that takes the child's standard output; -1: the null device does
+    std::string message;                     // JSON
+    std::vector<int> descriptors;            // borrowed
+    std::chrono::milliseconds time_limit{0}; // 0: none
+    // Takes what comes of the child's standard output, and returns 0, or an errno value to end the child;
+    // null: the null device takes it.
+    std::function<int(std::string_view bytes)> output;
     std::uint64_t output_limit = 0; // bytes
     ChildStarted started;
     Progress progress; // is told how much of its work the child says is done; empty: nobody
@@ -59,12 +62,12 @@ struct ChildEnd {
         time_limit, // ended from here, as the next four are
         output_limit,
         report_limit,
-        output_error, // `number`: the errno value of writing what it printed
+        output_error, // `number`: the errno value that `output` returned
         cancelled,
     };
     Way way = Way::exited;
     int number = 0;
-    std::uint64_t printed = 0; // bytes that went to `output`
+    std::uint64_t printed = 0; // bytes that `output` took
     std::string report;        // its last line that is no progress; empty: none
     std::string at;            // what it was at when it ended; empty: unknown
     std::string last_words;    // the last line of its standard error, printable

@@ -175,6 +175,12 @@ std::vector<int> descriptors(std::size_t count) {
     std::iota(all.begin(), all.end(), child_descriptor::first);
     return all;
 }
+Result<std::string> list(const ListOrder& order) {
+    SIEVE_TRY(confine(order.confinement));
+    SIEVE_ASSIGN(const ListDone done,
+                 stream_lists(order, descriptors(order.inputs.size()), STDOUT_FILENO, tell_shares()));
+    return write_report(done);
+}
 Result<std::string> read(const ReadOrder& order) {
     SIEVE_TRY(confine(order.confinement));
     SIEVE_ASSIGN(const ReadDone done, read_lists(order, descriptors(read_descriptors + order.lists.size()),
@@ -193,6 +199,9 @@ Result<std::string> join(const JoinOrder& order) {
                  join_lists(order, descriptors(join_descriptors + order.task.sets.size()), &tell_progress,
                             tell_shares()));
     return write_report(done);
+}
+tl::expected<std::string, ChildFailure> work(const ListOrder& order) {
+    return plainly(list(order));
 }
 tl::expected<std::string, ChildFailure> work(const ReadOrder& order) {
     return plainly(read(order));
@@ -255,8 +264,9 @@ void report_shortage() {
 }
 
 bool was_ordered() {
-    return ::fcntl(child_descriptor::order, F_GET_SEALS) > 0 &&
-           ::fcntl(child_descriptor::report, F_GETFD) >= 0;
+    const bool has_order = ::fcntl(child_descriptor::order, F_GETPIPE_SZ) > 0 ||
+                           ::fcntl(child_descriptor::order, F_GET_SEALS) > 0;
+    return has_order && ::fcntl(child_descriptor::report, F_GETFD) >= 0;
 }
 
 } // namespace

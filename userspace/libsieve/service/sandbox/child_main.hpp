@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The child's side of a refresh: what a program that starts refreshes runs when it was executed as the child
-// of one.
+// The child's side of a refresh, or of a list that a command reads: what a program that starts such children
+// runs when it was executed as one.
 #pragma once
 
 #include <functional>

@@ -45,6 +45,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PrefixLimits, max_probes, max_keys, lengths)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildOptions, bits_per_key, fpr, memory, kind, prefixes, seed, trials,
                                    threads, label, skipped)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(UnpackLimits, bytes, ratio, zip_bytes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FeedOptions, format, skip_invalid, ranges, key_ranges, mask_host_bits,
+                                   keep_skipped, threads, block_bytes)
 
 } // namespace sieve
 
@@ -77,9 +79,11 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HttpAnswer, unchanged, etag, last_modified, b
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DecisionOrder, filter, now)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FetchOrder, confinement, request, certificates_path, decisions)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CommandOrder, confinement, arguments)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ListOrder, confinement, fields, options, sought, inputs)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ReadOrder, confinement, feed, lists, known_digest, limits, may_be_empty)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildOrder, confinement, feed, verified)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JoinOrder, confinement, task)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ListDone, lines, comments, skipped, masked, bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ReadDone, known, digest, remarks)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildDone, remarks)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JoinDone, remarks)
@@ -101,6 +105,9 @@ constexpr const char* word(const FetchOrder&) {
 constexpr const char* word(const CommandOrder&) {
     return "command";
 }
+constexpr const char* word(const ListOrder&) {
+    return "list";
+}
 constexpr const char* word(const ReadOrder&) {
     return "read";
 }
@@ -115,6 +122,9 @@ constexpr const char* word(const TaskOrder&) {
 }
 constexpr const char* word(const HttpAnswer&) {
     return "fetched";
+}
+constexpr const char* word(const ListDone&) {
+    return "listed";
 }
 constexpr const char* word(const ReadDone&) {
     return "read";
@@ -190,6 +200,7 @@ void make_printable(HttpAnswer& answer) {
     make_printable(answer.etag);
     make_printable(answer.last_modified);
 }
+void make_printable(ListDone&) {}
 void make_printable(ReadDone& done) {
     make_printable(done.digest);
     make_printable(done.remarks);
@@ -211,6 +222,7 @@ std::string write_report(const Done& done) {
     return one_line({{word(done), done}});
 }
 template std::string write_report(const HttpAnswer&);
+template std::string write_report(const ListDone&);
 template std::string write_report(const ReadDone&);
 template std::string write_report(const BuildDone&);
 template std::string write_report(const JoinDone&);
@@ -230,6 +242,7 @@ tl::expected<Done, ChildFailure> read_report(const std::string& line) {
     }
 }
 template tl::expected<HttpAnswer, ChildFailure> read_report(const std::string&);
+template tl::expected<ListDone, ChildFailure> read_report(const std::string&);
 template tl::expected<ReadDone, ChildFailure> read_report(const std::string&);
 template tl::expected<BuildDone, ChildFailure> read_report(const std::string&);
 template tl::expected<JoinDone, ChildFailure> read_report(const std::string&);
@@ -244,8 +257,8 @@ Result<AnyOrder> read_order(std::string_view text) {
         const json from = json::parse(text);
         AnyOrder order;
         if (take<FetchOrder>(from, order) || take<CommandOrder>(from, order) ||
-            take<ReadOrder>(from, order) || take<BuildOrder>(from, order) || take<JoinOrder>(from, order) ||
-            take<TaskOrder>(from, order))
+            take<ListOrder>(from, order) || take<ReadOrder>(from, order) || take<BuildOrder>(from, order) ||
+            take<JoinOrder>(from, order) || take<TaskOrder>(from, order))
             return order;
         return bad_input("expected an order");
     } catch (const json::exception& error) {

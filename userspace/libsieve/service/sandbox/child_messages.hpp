@@ -3,6 +3,7 @@
 // from a process that may have been taken over: nothing in them is believed before it was looked at.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -15,6 +16,7 @@
 
 #include "libsieve/control/joint/joint_task.hpp"
 #include "libsieve/control/spec/set_spec.hpp"
+#include "libsieve/feeds/feed.hpp"
 #include "libsieve/service/download/download.hpp"
 #include "libsieve/service/lists/decisions.hpp"
 #include "libsieve/service/sandbox/confine.hpp"
@@ -41,6 +43,16 @@ struct FetchOrder {
 struct CommandOrder {
     Confinement confinement;
     std::vector<std::string> arguments; // the program, and what it is told
+};
+
+// What becomes of lists of the command line: descriptors are the lists. What they hold goes to standard
+// output (list_stream.hpp).
+struct ListOrder {
+    Confinement confinement;
+    std::uint32_t fields = 0;
+    FeedOptions options;                                // without what only the parent can call
+    std::vector<std::array<std::uint64_t, 5>> sought{}; // keys
+    std::vector<std::vector<std::uint8_t>> inputs{};    // their paths, of any bytes
 };
 
 // What becomes of lists: descriptors are the empty files that take the parsed list (list_file.hpp) and its
@@ -76,11 +88,21 @@ struct TaskOrder {
     std::string message; // what it is told
 };
 
-using AnyOrder = std::variant<FetchOrder, CommandOrder, ReadOrder, BuildOrder, JoinOrder, TaskOrder>;
+using AnyOrder =
+    std::variant<FetchOrder, CommandOrder, ListOrder, ReadOrder, BuildOrder, JoinOrder, TaskOrder>;
 
 [[nodiscard]] std::string write_order(const AnyOrder& order);
 // Throws nothing: an order that is none is bad_input.
 [[nodiscard]] Result<AnyOrder> read_order(std::string_view text);
+
+// The numbers of a Feed.
+struct ListDone {
+    std::uint64_t lines = 0;
+    std::uint64_t comments = 0;
+    std::uint64_t skipped = 0;
+    std::uint64_t masked = 0;
+    std::uint64_t bytes = 0;
+};
 
 struct ReadDone {
     bool known = false;                 // the list has the known digest: nothing was written
@@ -105,7 +127,7 @@ struct ChildFailure {
     std::optional<std::chrono::seconds> retry_after;
 };
 
-// One line each. Done is HttpAnswer, ReadDone, BuildDone, JoinDone or TaskDone.
+// One line each. Done is HttpAnswer, ListDone, ReadDone, BuildDone, JoinDone or TaskDone.
 [[nodiscard]] std::string write_progress(const std::string& at);
 [[nodiscard]] std::string write_share(std::string_view stage, double share);
 template <class Done>

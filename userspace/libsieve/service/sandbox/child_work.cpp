@@ -15,8 +15,10 @@
 #include <fmt/core.h>
 
 #include "libsieve/control/spec/source.hpp"
+#include "libsieve/feeds/list_reader.hpp"
 #include "libsieve/service/lists/list_digest.hpp"
 #include "libsieve/service/lists/list_file.hpp"
+#include "libsieve/service/lists/list_stream.hpp"
 #include "libsieve/service/lists/question_file.hpp"
 #include "libsieve/util/digest.hpp"
 #include "libsieve/util/write_all.hpp"
@@ -24,6 +26,9 @@
 namespace sieve::service {
 
 namespace {
+
+// That many keys leave a child before it parses on.
+constexpr std::size_t keys_at_once = std::size_t{1} << 16;
 
 // The list as text.
 Result<Input> open_list(const ReadOrder& order, std::size_t number, int content,
@@ -55,6 +60,33 @@ Status refuse_image(Input& input) {
 }
 
 } // namespace
+
+Result<ListDone> stream_lists(const ListOrder& order, std::span<const int> lists, int to,
+                              const Progress& progress) {
+    std::vector<Input> inputs;
+    inputs.reserve(order.inputs.size());
+    for (std::size_t i = 0; i < order.inputs.size(); i++) {
+        SIEVE_ASSIGN(Input input, Input::of(UniqueFd(lists[i]),
+                                            std::string(order.inputs[i].begin(), order.inputs[i].end())));
+        inputs.push_back(std::move(input));
+    }
+    std::vector<sieve_key> sought(order.sought.size());
+    for (std::size_t i = 0; i < sought.size(); i++)
+        std::ranges::copy(order.sought[i], std::begin(sought[i].word));
+    const ListSender sender(to);
+    FeedOptions options = order.options;
+    options.progress = progress;
+    options.most_entries = keys_at_once;
+    options.overflow = [&sender](const Feed& feed) { return sender.send_keys(feed.keys); };
+    SIEVE_ASSIGN(
+        const FoundList list,
+        read_here(inputs,
+                  {.fields = order.fields, .options = options, .sought = sought, .may_be_empty = true}));
+    const Feed& feed = list.feed;
+    SIEVE_TRY(sender.send_keys(feed.keys));
+    SIEVE_TRY(sender.send_rest(list));
+    return ListDone{feed.lines, feed.comments, feed.skipped, feed.masked, feed.bytes};
+}
 
 Result<ReadDone> read_lists(const ReadOrder& order, std::span<const int> descriptors,
                             const TellProgress& tell_progress, const Progress& progress) {

@@ -19,6 +19,10 @@ using TellProgress = std::function<void(const std::string& at)>;
 
 // Each part of the work also tells how much of it is done, if somebody wants to know.
 
+// Parses the lists, and writes what they hold to a pipe, as list_stream.hpp. No entry is no error.
+[[nodiscard]] Result<ListDone> stream_lists(const ListOrder& order, std::span<const int> lists, int to,
+                                            const Progress& progress = {});
+
 // How many files come before the lists: those for the list and for its exceptions.
 inline constexpr std::size_t read_descriptors = 2;
 // The files of a build: the list, its exceptions, and the image.

@@ -63,8 +63,9 @@ Status set_limits(const Confinement& to) {
     SIEVE_TRY(limit(RLIMIT_NOFILE, to.descriptors));
     SIEVE_TRY(limit(RLIMIT_FSIZE, to.file_bytes));
     // At the soft limit comes SIGXCPU, which says why; at the hard one SIGKILL, which cannot be ignored.
-    SIEVE_TRY(limit(RLIMIT_CPU, static_cast<std::uint64_t>(to.processor.count()), 5));
-    if (!memory_can_be_limited) return {};
+    if (to.processor.count() != 0)
+        SIEVE_TRY(limit(RLIMIT_CPU, static_cast<std::uint64_t>(to.processor.count()), 5));
+    if (!memory_can_be_limited || to.memory_bytes == 0) return {};
     SIEVE_TRY(limit(RLIMIT_DATA, to.memory_bytes));
     // A program in Go or Java reserves addresses as it likes.
     if (to.role != ChildRole::command) SIEVE_TRY(limit(RLIMIT_AS, to.memory_bytes + spare_addresses));
@@ -123,6 +124,13 @@ Result<SandboxUser> find_sandbox_user(const std::string& name) {
     return bad_input(fmt::format("no user {} on this machine, expected one without privileges to download "
                                  "and build lists as",
                                  printable(names.front())));
+}
+
+bool has_privileges() {
+    const auto own = own_capabilities();
+    return ::geteuid() == 0 || !own || std::ranges::any_of(own->sets, [](const auto& set) {
+               return (set.effective | set.permitted) != 0;
+           });
 }
 
 Status confine(const Confinement& to) {

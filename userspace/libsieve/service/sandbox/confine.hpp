@@ -22,13 +22,16 @@ struct SandboxUser {
 // there is none.
 [[nodiscard]] Result<SandboxUser> find_sandbox_user(const std::string& name = {});
 
+// Whether this process may do what an ordinary user may not: it is root's, or has a capability.
+[[nodiscard]] bool has_privileges();
+
 struct Confinement {
     ChildRole role = ChildRole::build;
     SandboxUser user{};
-    std::uint64_t memory_bytes = 0; // RLIMIT_DATA
-    std::uint64_t file_bytes = 0;   // RLIMIT_FSIZE: of each file that it writes
-    std::chrono::seconds processor{0};
-    std::uint32_t descriptors = 64; // RLIMIT_NOFILE
+    std::uint64_t memory_bytes = 0;    // RLIMIT_DATA; 0: no limit of its own
+    std::uint64_t file_bytes = 0;      // RLIMIT_FSIZE: of each file that it writes
+    std::chrono::seconds processor{0}; // likewise
+    std::uint32_t descriptors = 64;    // RLIMIT_NOFILE
     int nice = 0;
     pid_t parent = 0; // whose end is the child's end; 0: nobody's
 };

@@ -14,6 +14,7 @@
 
 #include "libsieve/service/sandbox/child_messages.hpp"
 #include "libsieve/util/digest.hpp"
+#include "libsieve/util/write_all.hpp"
 
 namespace sieve::service {
 
@@ -88,7 +89,7 @@ class Gathering {
         CommandOrder order{confinement(ChildRole::command), command.arguments};
         if (command.user) order.confinement.user = *command.user;
         ChildOrder child = child_order(ChildRole::command, write_order(order));
-        child.output = content.get();
+        child.output = [to = content.get()](std::string_view bytes) { return write_whole(to, bytes); };
         child.output_limit = limits_.source_bytes;
         const Result<ChildEnd> end = settings_.run(child);
         if (!end) return failed(end.error());

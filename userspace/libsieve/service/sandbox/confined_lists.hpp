@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Reads lists as read_here() does (feeds/list_reader.hpp), by a child without privileges: no byte of a list
+// is parsed in this process.
+//
+// A regular file goes to the child as a descriptor. What can be read only once, or was looked into already,
+// comes through a pipe, into which this process copies it.
+//
+// A program that calls these functions calls run_as_child() (child_main.hpp) first in its main().
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include "libsieve/feeds/list_reader.hpp"
+#include "libsieve/service/sandbox/child.hpp"
+#include "libsieve/service/sandbox/confine.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::service {
+
+struct ListChild {
+    SandboxUser user{};
+    std::function<Result<ChildEnd>(const ChildOrder&)> run = run_child; // has a child follow an order
+    ChildStarted started{};                                             // called with each child
+};
+
+// Errors besides those of read_here(): bad_input if the child crashed or said what no list says;
+// not_permitted if the kernel does not let it give up its rights; out_of_memory if there can be no child.
+[[nodiscard]] Result<FoundList> read_confined(std::span<Input> inputs, const ListQuestion& question,
+                                              const ListChild& child = {});
+
+} // namespace sieve::service
