@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <system_error>
 
 #include <CLI/CLI.hpp>
@@ -103,8 +104,12 @@ Candidates targets(const std::string&, const Written& written) {
 }
 
 Candidates set_names(const std::string&, const Written& written) {
-    if (written.interface.empty()) return {};
-    return of(written.surroundings.sets(written.interface, written.hook));
+    if (!written.interface.empty()) return of(written.surroundings.sets(written.interface, written.hook));
+    std::set<std::string> all;
+    for (const std::string& interface : written.surroundings.interfaces())
+        for (std::string& set : written.surroundings.sets(interface, written.hook))
+            all.insert(std::move(set));
+    return of({all.begin(), all.end()});
 }
 
 Candidates kinds(const std::string&, const Written&) {

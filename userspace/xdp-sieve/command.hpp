@@ -41,6 +41,7 @@ void add_remove(CLI::App& app, Context& context);
 void add_unload(CLI::App& app, Context& context);
 void add_pause(CLI::App& app, Context& context);
 void add_resume(CLI::App& app, Context& context);
+void add_accept(CLI::App& app, Context& context);
 void add_status(CLI::App& app, Context& context);
 void add_stats(CLI::App& app, Context& context);
 void add_replay(CLI::App& app, Context& context);

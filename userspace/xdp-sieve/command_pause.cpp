@@ -84,7 +84,7 @@ Result<Exit> run_pause(const PauseArguments& arguments, Context& context) {
     kernel::set_verbose(context.verbose);
     const std::string& interface = arguments.interface;
     SIEVE_TRY(check_name(interface));
-    SIEVE_ASSIGN(const std::string state, pauses_at(arguments.configuration, context));
+    SIEVE_ASSIGN(const std::string state, state_at(arguments.configuration, context));
     SIEVE_TRY(make_state(state, context));
     SIEVE_TRY(service::add_pause(state, interface));
     context.changed = true;
@@ -122,7 +122,7 @@ Result<Exit> run_pause(const PauseArguments& arguments, Context& context) {
 Result<Exit> run_resume(const PauseArguments& arguments, Context& context) {
     const std::string& interface = arguments.interface;
     SIEVE_TRY(check_name(interface));
-    SIEVE_ASSIGN(const std::string state, pauses_at(arguments.configuration, context));
+    SIEVE_ASSIGN(const std::string state, state_at(arguments.configuration, context));
     SIEVE_ASSIGN(const service::Pauses before, service::read_pauses(state));
     if (!interface.empty() && before.everywhere)
         return failure(ErrorKind::no,

@@ -191,7 +191,7 @@ Result<Exit> run_status(const std::string& interface, const std::string& hook, c
     const auto manager = service::watching::find_manager();
     Context quiet = context;
     quiet.quiet = true;
-    const auto state = pauses_at(service::standard_configuration, quiet);
+    const auto state = state_at(service::standard_configuration, quiet);
     const auto pauses = state ? service::read_pauses(*state) : Result<service::Pauses>();
     const bool paused = pauses && (interface.empty() ? pauses->any() : pauses->has(interface));
     if (context.json) {

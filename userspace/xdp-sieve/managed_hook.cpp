@@ -20,13 +20,11 @@ constexpr std::size_t longest_configuration = std::size_t{16} << 20;
 
 // A hook that the configuration names counts from the start, before the service has a program there.
 bool names(const service::watching::Manager& manager, const control::HookName& name) {
-    const auto text = read_small_file(manager.configuration, longest_configuration);
-    if (!text || !*text) return false;
-    const service::Configuration configuration =
-        service::read_configuration(**text, manager.configuration).configuration;
+    const std::optional<service::Configuration> configuration = configuration_at(manager.configuration);
+    if (!configuration) return false;
     return std::ranges::any_of(kernel::all_hook_points, [&](kernel::HookPoint point) {
         if (name.point && point != *name.point) return false;
-        const auto* entry = service::entry_for(configuration, name.interface, point);
+        const auto* entry = service::entry_for(*configuration, name.interface, point);
         return entry != nullptr && !(entry->is_pattern() && name.interface == "lo");
     });
 }
@@ -84,7 +82,7 @@ Status may_change(const control::HookName& hook, Change change, bool force, cons
     return {};
 }
 
-Result<std::string> pauses_at(const std::string& configuration, const Context& context) {
+Result<std::string> state_at(const std::string& configuration, const Context& context) {
     if (const auto manager = service::watching::find_manager()) return manager->state;
     SIEVE_ASSIGN(const auto text, read_small_file(configuration, longest_configuration));
     if (!text) {
@@ -98,6 +96,14 @@ Result<std::string> pauses_at(const std::string& configuration, const Context& c
         remark(context, fmt::format("{} has mistakes; taking state directory {}", printable(configuration),
                                     printable(read.configuration.state_directory)));
     return read.configuration.state_directory;
+}
+
+std::optional<service::Configuration> configuration_at(const std::string& path) {
+    const auto manager = service::watching::find_manager();
+    const std::string& file = manager ? manager->configuration : path;
+    const auto text = read_small_file(file, longest_configuration);
+    if (!text || !*text) return std::nullopt;
+    return service::read_configuration(**text, file).configuration;
 }
 
 std::string paused_text(const service::Pauses& pauses) {

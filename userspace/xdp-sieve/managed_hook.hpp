@@ -3,9 +3,11 @@
 // change.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "libsieve/control/access/in_force.hpp"
+#include "libsieve/service/config/configuration.hpp"
 #include "libsieve/service/state/pauses.hpp"
 #include "libsieve/util/result.hpp"
 #include "xdp-sieve/context.hpp"
@@ -25,9 +27,13 @@ enum class Change {
 
 inline constexpr char help_of_managed[] = "also on a hook that the service manages, until it undoes that";
 
-// The state directory whose pauses count: that of the running xdp-sieved, or else that of the configuration;
-// without one, the standard one.
-[[nodiscard]] Result<std::string> pauses_at(const std::string& configuration, const Context& context);
+// The state directory whose pauses and refusals count: that of the running xdp-sieved, or else that of the
+// configuration; without one, the standard one.
+[[nodiscard]] Result<std::string> state_at(const std::string& configuration, const Context& context);
+
+// What can be understood of the configuration: that of the running xdp-sieved, or else of this file. Nothing
+// if it cannot be read.
+[[nodiscard]] std::optional<service::Configuration> configuration_at(const std::string& path);
 
 // "eth0, eth1" or "every interface"
 [[nodiscard]] std::string paused_text(const service::Pauses& pauses);

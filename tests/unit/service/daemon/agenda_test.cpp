@@ -133,6 +133,19 @@ TEST_F(AgendaTest, FailuresBackOffAndATriggerDoesNotWaitForThat) {
     EXPECT_EQ(agenda.next_of("a"), now + 1h);
 }
 
+TEST_F(AgendaTest, AListWithoutAnEntryIsAskedForAgainSoon) {
+    begin();
+    now += 2h;
+    const auto cycle = agenda.take(now);
+    ASSERT_TRUE(cycle);
+    CycleReport refused = report(SetOutcome::refused);
+    refused.sets[0].guard = Guard::empty;
+    refused.sets[1].guard = Guard::shrink;
+    agenda.done(*cycle, refused, now);
+    EXPECT_LE(*agenda.next_of("a") - now, 10s);
+    EXPECT_EQ(*agenda.next_of("b") - now, 2h);
+}
+
 TEST_F(AgendaTest, AServerThatAsksForTimeGetsIt) {
     begin();
     now += 1h;

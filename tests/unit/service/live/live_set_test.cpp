@@ -552,6 +552,43 @@ TEST_F(LiveSetTest, TheHostsAddressesAreNeverInserted) {
     EXPECT_FALSE(in_force_has("198.51.100.7"));
 }
 
+TEST_F(LiveSetTest, AListThatAPersonAcceptedIsTaken) {
+    LiveSet set = open_in_force();
+    std::vector<Claim> list;
+    for (const std::string& address : test::addresses(200)) list.push_back(claim(address, list.size()));
+    ASSERT_TRUE(set.replace(kernel, list, observer));
+    const std::vector<Claim> few(list.begin(), list.begin() + 20);
+    const auto refused = [&] {
+        auto done = set.replace(kernel, few, observer);
+        EXPECT_TRUE(done);
+        return done->refusal;
+    };
+    const auto refusal = refused();
+    ASSERT_TRUE(refusal && refusal->list);
+    EXPECT_EQ(refusal->list->entries, 20U);
+    EXPECT_EQ(refusal->list->entries_before, 200U);
+    EXPECT_EQ(refusal->list->addresses[SIEVE_FAMILY_V4], 20);
+    const auto accept = [&] {
+        ASSERT_TRUE(state.note_refused("block", *refusal->list));
+        RefusedList accepted = *refusal->list;
+        accepted.accepted = true;
+        ASSERT_TRUE(write_refusal(state.path(), "block", accepted));
+    };
+    accept();
+    // Another list is not taken.
+    auto done = set.replace(kernel, {list.begin(), list.begin() + 21}, observer);
+    ASSERT_TRUE(done && done->refusal);
+    EXPECT_EQ(set.list().prefixes(), 200U);
+    done = set.replace(kernel, few, observer);
+    ASSERT_TRUE(done);
+    EXPECT_FALSE(done->refusal) << done->refusal->message;
+    EXPECT_EQ(set.list().prefixes(), 20U);
+    EXPECT_EQ(keys_in_force(), 21U); // and the placeholder
+    EXPECT_FALSE(state.refused("block")) << "it is spent";
+    ASSERT_TRUE(set.replace(kernel, list, observer));
+    EXPECT_TRUE(refused());
+}
+
 TEST_F(LiveSetTest, GuardsJudgeTheResultingList) {
     configuration.guards.most_growth = 2;
     LiveSet set = open_in_force();

@@ -341,7 +341,7 @@ TEST_F(CycleTest, AGuardRefuses) {
 // The last entry of a list is lifted.
 TEST_F(CycleTest, AnEmptyListIsInForceWhereItMayBe) {
     std::ofstream(files.path("b.txt")) << "# none\n";
-    EXPECT_EQ(refused().kind, ErrorKind::bad_input) << "no guard stood in the way";
+    EXPECT_NE(refused().message.find("its list is empty"), std::string::npos);
     configuration.sets[1].empty = true;
     for (const bool verified : {false, true}) {
         if (verified) verify(configuration.sets[1]);
@@ -383,6 +383,129 @@ TEST_F(CycleTest, AnEmptyListIsInForceWhereItMayBe) {
     std::ofstream(files.path("folder/one.txt")) << "";
     const auto report = run({.failing = Failing::stops_itself});
     EXPECT_EQ(report->sets[1].guard, Guard::shrink);
+}
+
+// A guard is answered by a person, for one list, once.
+class AcceptTest : public CycleTest {
+  protected:
+    AcceptTest() {
+        entries(1000);
+        done();
+    }
+    void entries(int count) { files.feed("b.txt", test::addresses(count)); }
+    void accept() {
+        auto list = read_refusal(files.path("state"), "b");
+        ASSERT_TRUE(list) << "nothing was refused";
+        list->accepted = true;
+        ASSERT_TRUE(write_refusal(files.path("state"), "b", *list));
+    }
+    SetReport cycle() { return run({.failing = Failing::stops_itself}).value().sets.at(1); }
+    [[nodiscard]] bool is_noted() { return std::filesystem::exists(files.path("state/b.refused")); }
+};
+
+TEST_F(AcceptTest, TheRefusedListIsTakenOnce) {
+    entries(100);
+    const Error error = refused();
+    EXPECT_NE(error.message.find(", or take just this list, once, with `xdp-sieve accept b`"),
+              std::string::npos)
+        << error.message;
+    const auto noted = state.refused("b");
+    ASSERT_TRUE(noted);
+    EXPECT_EQ(noted->guard, "shrink");
+    EXPECT_EQ(noted->entries, 100U);
+    EXPECT_EQ(noted->entries_before, 1000U);
+    EXPECT_EQ(noted->addresses[SIEVE_FAMILY_V4], 100);
+    EXPECT_EQ(noted->addresses_before[SIEVE_FAMILY_V4], 1000);
+    EXPECT_FALSE(noted->accepted);
+    EXPECT_EQ(cycle().accept, "xdp-sieve accept b");
+    accept();
+    EXPECT_TRUE(state.accepted().contains("b"));
+    const CycleReport taken = done();
+    EXPECT_EQ(taken.sets[1].outcome, SetOutcome::replaced);
+    EXPECT_EQ(taken.sets[1].last_good->entries, 100U);
+    EXPECT_FALSE(is_noted()) << "it is spent";
+    EXPECT_FALSE(done().changed);
+    // As long as that list is in force, it is not asked about again. Any other is.
+    configuration.sets[1].guards.most_ipv4 = 1e-9;
+    EXPECT_EQ(cycle().outcome, SetOutcome::replaced);
+    entries(99);
+    EXPECT_EQ(cycle().outcome, SetOutcome::refused);
+    entries(100);
+    EXPECT_EQ(cycle().outcome, SetOutcome::unchanged);
+    EXPECT_FALSE(is_noted()) << "the refused list is gone";
+}
+
+TEST_F(AcceptTest, NoOtherListIsTaken) {
+    entries(100);
+    EXPECT_EQ(cycle().outcome, SetOutcome::refused);
+    accept();
+    entries(101);
+    EXPECT_EQ(cycle().outcome, SetOutcome::refused);
+    EXPECT_EQ(cycle().outcome, SetOutcome::refused);
+    entries(100);
+    EXPECT_EQ(cycle().outcome, SetOutcome::refused) << "the answer was void as soon as another list came";
+    EXPECT_EQ(cycle().outcome, SetOutcome::refused);
+    accept();
+    // Nor one of the same digest that covers more.
+    auto list = read_refusal(files.path("state"), "b");
+    list->addresses[SIEVE_FAMILY_V4] = 200;
+    ASSERT_TRUE(write_refusal(files.path("state"), "b", *list));
+    EXPECT_EQ(cycle().outcome, SetOutcome::refused);
+    accept();
+    EXPECT_EQ(cycle().outcome, SetOutcome::replaced);
+}
+
+TEST_F(AcceptTest, EveryGuardIsAnsweredButThatOfOwnAddresses) {
+    std::ofstream(files.path("b.txt")) << "# none\n";
+    EXPECT_EQ(cycle().guard, Guard::empty);
+    accept();
+    EXPECT_EQ(cycle().last_good->entries, 0U);
+    entries(1000);
+    ASSERT_EQ(cycle().outcome, SetOutcome::replaced);
+    files.feed("b.txt", test::addresses(20000));
+    configuration.sets[1].guards.most_ipv4 = 1e-6;
+    EXPECT_EQ(cycle().guard, Guard::growth);
+    accept();
+    EXPECT_EQ(cycle().last_good->entries, 20000U);
+    files.feed("b.txt", test::addresses(20001));
+    EXPECT_EQ(cycle().guard, Guard::coverage);
+    accept();
+    host.addresses.push_back(test::host_address("11.0.0.1"));
+    const SetReport own = cycle();
+    EXPECT_EQ(own.guard, Guard::protection) << own.error->message;
+    EXPECT_TRUE(own.accept.empty());
+    EXPECT_EQ(own.error->message.find("xdp-sieve accept"), std::string::npos) << own.error->message;
+    host.addresses.clear();
+    EXPECT_EQ(cycle().last_good->entries, 20001U);
+    EXPECT_EQ(remarks.back(),
+              "set b: its list is taken, since it was accepted by hand; guard coverage had refused it");
+    // An own address in another list makes the answer void.
+    files.feed("b.txt", test::addresses(20002));
+    EXPECT_EQ(cycle().guard, Guard::coverage);
+    accept();
+    host.addresses.push_back(test::host_address("11.0.0.1"));
+    entries(15000);
+    configuration.sets[1].guards.most_ipv4 = 0.25;
+    EXPECT_EQ(cycle().guard, Guard::protection);
+    EXPECT_FALSE(is_noted());
+}
+
+// Who dies between the answer and the cycle has lost nothing.
+TEST_F(AcceptTest, TheAnswerOutlivesTheProcess) {
+    entries(100);
+    EXPECT_EQ(cycle().outcome, SetOutcome::refused);
+    accept();
+    const StateDirectory looked = StateDirectory::look(files.path("state"));
+    EXPECT_TRUE(looked.refused("b")->accepted);
+    EXPECT_EQ(cycle().outcome, SetOutcome::replaced);
+    // The set leaves the configuration with what was refused of it.
+    entries(10);
+    EXPECT_EQ(cycle().outcome, SetOutcome::refused);
+    EXPECT_TRUE(is_noted());
+    configuration.sets.pop_back();
+    configuration.interfaces[0].sets = {"a"};
+    done();
+    EXPECT_FALSE(is_noted());
 }
 
 TEST_F(CycleTest, EveryEntryMayBeAnException) {

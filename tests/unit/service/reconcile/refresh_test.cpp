@@ -119,11 +119,10 @@ TEST_F(Refresh, ExceptionsAreTakenOutAndNeverMatch) {
     files.feed("partners.txt", partners);
     EXPECT_TRUE(examined().changed());
     files.feed("partners.txt", {"192.0.2.0/24"});
-    const auto nothing = examine(set, state, protection, sandbox, {});
-    ASSERT_FALSE(nothing);
-    EXPECT_NE(nothing.error().error.message.find("every entry of the list is an exception"),
-              std::string::npos)
-        << nothing.error().error.message;
+    const Examined nothing = examined();
+    ASSERT_TRUE(nothing.refusal);
+    EXPECT_NE(nothing.refusal->message.find("every entry of the list is an exception"), std::string::npos)
+        << nothing.refusal->message;
     std::filesystem::remove(files.path("partners.txt"));
     EXPECT_NE(examine(set, state, protection, sandbox, {}).error().error.message.find("partners.txt"),
               std::string::npos);

@@ -71,6 +71,7 @@ enum class OnStop : std::uint8_t {
 };
 
 struct Configuration {
+    std::string path = standard_configuration; // of its file
     std::string state_directory = standard_state_directory;
     OnStop on_stop = OnStop::keep;
     std::string listen =

@@ -228,6 +228,7 @@ ReadConfiguration read_configuration(std::string_view text, const std::string& p
     }
     ReadConfiguration read;
     read.configuration = Reader(mistakes, path).read(parsed.table());
+    read.configuration.path = path;
     read.mistakes = mistakes.take();
     return read;
 }

@@ -140,7 +140,8 @@ void Agenda::done(const CycleOptions& cycle, const CycleReport& report, Time now
             if (lost) entry.timer = now; // its image is built anew, before a hook needs it
             continue;
         }
-        if (set.outcome != SetOutcome::failed) {
+        // An answer without an entry may be a server's that is about to have some.
+        if (set.outcome != SetOutcome::failed && set.guard != Guard::empty) {
             schedule(entry, now);
             continue;
         }

@@ -190,7 +190,7 @@ Status Daemon::listen() {
     SIEVE_ASSIGN(interfaces_, InterfaceWatch::start(loop, [this](const InterfaceChange& change) {
                      interfaces_changed(change);
                  }));
-    watch_pauses();
+    watch_state();
     SIEVE_TRY(lists_.follow(*configuration_));
     announce();
     agenda_.follow(without_live_sets(*configuration_), now());
@@ -346,7 +346,8 @@ void Daemon::end() {
     live_.level_all(); // their filters may have come anew
     note(*ended);
     tell_state();
-    watch_pauses();
+    watch_state();
+    ask_accepted();
     if (ended->called_off)
         agenda_.called_off(ended->options, now());
     else if (ended->report)
@@ -393,14 +394,27 @@ void Daemon::note(const Running& ended) {
 }
 
 // The directory that is at the path now. Where it cannot be watched, a cycle finds what has changed.
-void Daemon::watch_pauses() {
-    if (pauses_ && watched_state_ == state_.taken()) return;
-    auto watch = PauseWatch::start(parts_.loop, state_.path(), [this] {
-        agenda_.compare(now());
-        arm();
-    });
-    pauses_ = watch ? std::move(*watch) : nullptr;
+void Daemon::watch_state() {
+    if (watch_ && watched_state_ == state_.taken()) return;
+    auto watch = StateWatch::start(parts_.loop, state_.path(),
+                                   {.pauses =
+                                        [this] {
+                                            agenda_.compare(now());
+                                            arm();
+                                        },
+                                    .refusals = [this] { ask_accepted(); }});
+    watch_ = watch ? std::move(*watch) : nullptr;
     watched_state_ = state_.taken();
+}
+
+// A list that a person has just accepted is asked for at once.
+void Daemon::ask_accepted() {
+    const std::map<std::string, std::string> before = std::exchange(accepted_, state_.accepted());
+    std::set<std::string> sets;
+    for (const auto& [set, digest] : accepted_)
+        if (const auto known = before.find(set); known == before.end() || known->second != digest)
+            sets.insert(set);
+    if (!sets.empty()) lists_changed(sets);
 }
 
 // Whether the state is kept on the disk, when that changes.

@@ -29,8 +29,8 @@
 #include "libsieve/service/daemon/live_sets.hpp"
 #include "libsieve/service/daemon/narrator.hpp"
 #include "libsieve/service/daemon/notifier.hpp"
-#include "libsieve/service/daemon/pause_watch.hpp"
 #include "libsieve/service/daemon/prompt_host.hpp"
+#include "libsieve/service/daemon/state_watch.hpp"
 #include "libsieve/service/daemon/worker.hpp"
 #include "libsieve/service/monitor/ledger.hpp"
 #include "libsieve/service/monitor/log.hpp"
@@ -116,7 +116,8 @@ class Daemon {
     void tell(const Running& ended);
     void note(const Running& ended);
     void tell_state();
-    void watch_pauses();
+    void watch_state();
+    void ask_accepted();
     void announce();
     [[nodiscard]] std::string standing() const;
     void call_off();
@@ -140,9 +141,10 @@ class Daemon {
     EventSource live_troubles_;
     ListWatch lists_;
     std::unique_ptr<InterfaceWatch> interfaces_;
-    std::unique_ptr<PauseWatch> pauses_; // null: the state directory cannot be watched
-    unsigned watched_state_ = 0;         // of StateDirectory::taken()
-    UniqueFd cancel_;                    // readable: the cycle at work is called off
+    std::unique_ptr<StateWatch> watch_;           // null: the state directory cannot be watched
+    unsigned watched_state_ = 0;                  // of StateDirectory::taken()
+    std::map<std::string, std::string> accepted_; // lists that people accepted, whose sets are asked
+    UniqueFd cancel_;                             // readable: the cycle at work is called off
     EventSource timer_;
     EventSource ends_timer_; // looks for keys whose time is over
     EventSource urgent_ended_;

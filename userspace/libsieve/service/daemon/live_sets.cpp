@@ -209,7 +209,8 @@ void LiveSets::close() {
 void LiveSets::wake(const std::set<std::string>& sets) {
     const std::lock_guard lock(mutex_);
     for (const auto& runner : runners_)
-        if (sets.contains(runner->set())) runner->wake();
+        if (sets.contains(runner->set()) || sets.contains(live::companion_name(runner->set())))
+            runner->wake();
 }
 
 void LiveSets::level_all() {
@@ -228,7 +229,11 @@ std::vector<std::string> LiveSets::troubles() const {
     const std::lock_guard lock(mutex_);
     for (const auto& runner : runners_)
         if (const auto state = runner->state(); state.failures > 0)
-            all.push_back(fmt::format("set {}: its source does not answer", runner->set()));
+            all.push_back(fmt::format(
+                "set {}: {}", runner->set(),
+                state.accept.empty()
+                    ? std::string("its source does not answer")
+                    : fmt::format("its new list was refused; `{}` takes it, once", state.accept)));
     return all;
 }
 

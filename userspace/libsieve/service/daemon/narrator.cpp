@@ -128,6 +128,7 @@ void Narrator::tell_set(const SetReport& set, bool asked, std::chrono::milliseco
     }
     const bool refused = set.outcome == SetOutcome::refused;
     known.trouble = set.error ? set.error->message : "no interface took it";
+    known.accept = set.accept;
     fields.emplace_back("RESULT", refused ? "refused" : "failed");
     if (set.guard) fields.emplace_back("GUARD", guard_name(*set.guard));
     const std::string stays =
@@ -296,8 +297,9 @@ std::string Narrator::standing() const {
     for (const auto& [name, otherwise] : otherwise_) troubles.push_back(otherwise);
     for (const auto& [name, set] : sets_) {
         if (set.trouble.empty() || not_yet.contains(name)) continue;
-        const char* what =
+        std::string what =
             set.outcome == SetOutcome::refused ? "its new list was refused" : "its refresh failed";
+        if (!set.accept.empty()) what += fmt::format("; `{}` takes it, once", set.accept);
         troubles.push_back(fmt::format("set {}: {}", name, what));
     }
     for (const std::string& name : paused_)

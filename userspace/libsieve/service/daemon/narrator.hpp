@@ -37,6 +37,7 @@ class Narrator {
     struct Set {
         SetOutcome outcome = SetOutcome::unchanged;
         std::string trouble{}; // of the last refresh; empty: none
+        std::string accept{};  // SetReport::accept
         std::uint64_t entries = 0;
     };
     struct Hook {

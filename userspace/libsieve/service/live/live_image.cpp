@@ -21,6 +21,8 @@
 #include "libsieve/image/header.hpp"
 #include "libsieve/service/config/configuration_text.hpp"
 #include "libsieve/service/lists/decisions.hpp"
+#include "libsieve/service/lists/list_digest.hpp"
+#include "libsieve/service/safety/acceptance.hpp"
 #include "libsieve/util/digest.hpp"
 #include "libsieve/util/printable.hpp"
 #include "libsieve/util/unique_fd.hpp"
@@ -173,6 +175,15 @@ KeptOut kept_out_of(const ClaimList& list, const SetConfiguration& set, const Pr
         kept_out.texts.push_back(text_of(claim, *found));
     });
     return kept_out;
+}
+
+std::optional<Refusal> unless_accepted(Refusal refusal, const SetConfiguration& set, const ClaimList& list,
+                                       const ListSize& before, const StateDirectory& state) {
+    Feed feed(set.feed.fields);
+    list.for_each_prefix([&](const Prefix& prefix) { feed.ranges.push_back(prefix.range()); });
+    refusal.list = refused_list(refusal, digest_of_list(feed), size_of(set, feed), before);
+    if (refusal.list && state.is_accepted(set.name, *refusal.list)) return std::nullopt;
+    return refusal;
 }
 
 Status write_claim_list(const ClaimList& list, const std::string& path) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,11 @@ struct KeptOut {
 };
 [[nodiscard]] KeptOut kept_out_of(const ClaimList& list, const SetConfiguration& set,
                                   const Protection& protection);
+
+// A guard's refusal of that list, with what a person may accept; nothing if a person has.
+[[nodiscard]] std::optional<Refusal> unless_accepted(Refusal refusal, const SetConfiguration& set,
+                                                     const ClaimList& list, const ListSize& before,
+                                                     const StateDirectory& state);
 
 // A list as text, with an entry a line, so that it is also a feed. The number and the end of a claim are in
 // its comment: "192.0.2.7 # 12 1764000000000". The last line has the digest of those before it.

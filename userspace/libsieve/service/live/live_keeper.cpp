@@ -21,6 +21,7 @@
 #include "libsieve/service/live/companion.hpp"
 #include "libsieve/service/live/live_image.hpp"
 #include "libsieve/service/live/range_set.hpp"
+#include "libsieve/service/safety/acceptance.hpp"
 #include "libsieve/service/sources/crowdsec_stream.hpp"
 #include "libsieve/service/sources/sandbox.hpp"
 #include "libsieve/util/chance.hpp"
@@ -118,6 +119,7 @@ class Keeper final : public LiveKeeper {
             if (ranges_) ranges_->check_files(observer_);
         }
         // What is asked may say that something ends later.
+        if (stream_ && woken && is_accepted()) stream_->restart(begin);
         if (stream_ && begin >= stream_->next_poll()) poll();
         if (!ends_wait_) expire(begin);
         if (!files_.empty() && (woken || begin >= files_at_)) look_at_files(begin);
@@ -194,8 +196,10 @@ class Keeper final : public LiveKeeper {
         last_error_ = error.message;
         tell({.what = LiveEvent::What::failed, .set = set, .guard = guard, .error = std::move(error)});
     }
-    void tell_refusal(const std::string& set, const Refusal& refusal) {
-        tell_failure(set, {ErrorKind::bad_input, "refused: " + refusal.message, {}}, refusal.guard);
+    void tell_refusal(const SetConfiguration& set, Refusal refusal) {
+        offer_acceptance(refusal, set, settings_.configuration, state_directory_, observer_.remark);
+        accept_ = refusal.accept;
+        tell_failure(set.name, {ErrorKind::bad_input, "refused: " + refusal.message, {}}, refusal.guard);
     }
     // The same addresses are kept out at every look, and named once.
     void tell_kept_out(const std::string& set, const std::vector<std::string>& kept_out) {
@@ -209,7 +213,7 @@ class Keeper final : public LiveKeeper {
     }
     void tell_change(const LiveChange& change) {
         tell_kept_out(set_.name, change.kept_out);
-        if (change.refusal) return tell_refusal(set_.name, *change.refusal);
+        if (change.refusal) return tell_refusal(set_, *change.refusal);
         if (change.delayed) {
             level_at_ = now() + soon;
             if (!std::exchange(delayed_, true)) tell_failure(set_.name, *change.delayed);
@@ -233,8 +237,15 @@ class Keeper final : public LiveKeeper {
         state.failures = stream_ ? stream_->failures() : file_failures_;
         state.asked = asked_;
         state.last_error = state.in_step ? std::string() : last_error_;
+        state.accept = state.in_step ? std::string() : accept_;
         const std::lock_guard lock(shown_mutex_);
         shown_ = std::move(state);
+    }
+
+    // Whether a person has accepted a list that is not in force yet.
+    [[nodiscard]] bool is_accepted() const {
+        const auto accepted = state_directory_.accepted();
+        return accepted.contains(set_.name) || accepted.contains(companion_name(set_.name));
     }
 
     // --- what changes the list
@@ -335,7 +346,7 @@ class Keeper final : public LiveKeeper {
             const RangeSet::Change done =
                 whole ? ranges_->replace(std::move(prefixes.added)) : ranges_->change(prefixes);
             tell_kept_out(ranges_->name(), done.kept_out);
-            if (done.refusal) tell_refusal(ranges_->name(), *done.refusal);
+            if (done.refusal) tell_refusal(ranges_->configuration(), *done.refusal);
             taken = taken && !done.refusal;
         }
         return taken;
@@ -391,7 +402,10 @@ class Keeper final : public LiveKeeper {
             for (WatchedList& file : files_) SIEVE_TRY(file.look(true));
             return read_whole();
         }
-        if (difference.removed.empty() && difference.added.empty()) return true;
+        if (difference.removed.empty() && difference.added.empty()) {
+            live_->nothing_is_refused();
+            return true;
+        }
         auto done = live_->change(kernel_, claims_of(difference), observer_);
         return took(done);
     }
@@ -559,6 +573,7 @@ class Keeper final : public LiveKeeper {
     unsigned file_failures_ = 0;
     std::string told_unusable_;
     std::string last_error_;
+    std::string accept_; // Refusal::accept, of the last refusal
     std::vector<std::string> known_kept_out_;
 
     mutable std::mutex shown_mutex_;

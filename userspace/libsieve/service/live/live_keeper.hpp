@@ -82,7 +82,8 @@ class LiveKeeper {
     // allow. Returns when it wants to be called again at the latest.
     virtual Time step() = 0;
 
-    // From any thread: a file changed. The next step() looks at all files.
+    // From any thread: a file changed, or a person accepted a list. The next step() looks at all files, and
+    // asks for an accepted list.
     virtual void wake() = 0;
     // From any thread: a cycle put tables in force. The next step() looks at their filters.
     virtual void level_soon() = 0;
@@ -98,6 +99,7 @@ class LiveKeeper {
         unsigned failures = 0;     // of the source, in a row
         Time asked{};              // when it last answered
         std::string last_error{};
+        std::string accept{}; // the command that takes a refused list all the same; or empty
     };
     [[nodiscard]] virtual State state() const = 0; // from any thread
 };

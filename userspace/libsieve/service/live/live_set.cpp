@@ -15,6 +15,7 @@
 #include "libsieve/filters/sizing.hpp"
 #include "libsieve/service/config/configuration_text.hpp"
 #include "libsieve/service/live/live_image.hpp"
+#include "libsieve/service/safety/acceptance.hpp"
 #include "libsieve/util/digest.hpp"
 #include "libsieve/util/printable.hpp"
 
@@ -197,6 +198,10 @@ void LiveSet::enter(const ClaimChange& change, LiveChange& report) {
         if (list_.add(claim)) note_everywhere(claim.prefix, true);
 }
 
+void LiveSet::nothing_is_refused() {
+    if (std::exchange(may_be_refused_, false)) state_->forget_refused(name());
+}
+
 void LiveSet::drop_what_changes_nothing(ClaimChange& change) const {
     // A claim that goes and comes at once stays, with its new end.
     ClaimList coming;
@@ -226,13 +231,23 @@ std::optional<Refusal> LiveSet::guard(const ClaimChange& change, bool whole_list
         if (before > 0 && before + difference <= 0) after--;
     }
     const bool follows = followed_stream(options_.set) != nullptr;
-    if (after == 0 && !follows) return empty_list(options_.set);
-    const std::uint64_t before = awaits_sources() ? lost_->prefixes : list_.prefixes();
-    if (base_.empty() || before == 0) return std::nullopt; // there is nothing to compare with
-    std::optional<Refusal> refusal = check_size(options_.set, {.entries = after}, {.entries = before});
+    const ListSize before{.entries = awaits_sources() ? lost_->prefixes : list_.prefixes()};
+    if (after == 0 && !follows) return unless_accepted(empty_list(options_.set), change, before);
+    if (base_.empty() || before.entries == 0) return std::nullopt; // there is nothing to compare with
+    std::optional<Refusal> refusal = check_size(options_.set, {.entries = after}, before);
     // A stream says of each decision that it ends. A list that is short may have been cut short.
     if (refusal && refusal->guard == Guard::shrink && follows && !whole_list) return std::nullopt;
-    return refusal;
+    return refusal ? unless_accepted(std::move(*refusal), change, before) : std::nullopt;
+}
+
+// Nothing if a person has accepted the list that the change leads to.
+std::optional<Refusal> LiveSet::unless_accepted(Refusal refusal, const ClaimChange& change,
+                                                const ListSize& before) const {
+    ClaimList after;
+    list_.for_each([&](const Claim& claim) { after.add(claim); });
+    for (const Claim& claim : change.removed) after.remove(claim.prefix, claim.id);
+    for (const Claim& claim : change.added) after.add(claim);
+    return live::unless_accepted(std::move(refusal), options_.set, after, before, *state_);
 }
 
 Result<LiveChange> LiveSet::take(control::Kernel& kernel, ClaimChange change, bool whole_list,
@@ -246,12 +261,17 @@ Result<LiveChange> LiveSet::take(control::Kernel& kernel, ClaimChange change, bo
     report.kept_out = keep_out(change.added, options_.set, options_.protection);
     drop_what_changes_nothing(change);
     const bool is_found = whole_list && awaits_sources();
+    if (change.empty() && whole_list) nothing_is_refused();
     if (!change.empty() || is_found) {
         report.refusal = guard(change, whole_list);
-        if (report.refusal) return report;
+        if (report.refusal) {
+            may_be_refused_ = true;
+            return report;
+        }
         if (is_found) lost_->found = true;
         SIEVE_TRY(note_in_journal(change));
         enter(change, report);
+        nothing_is_refused();
         if (rebuilding_) rebuilding_->since.push_back(std::move(change));
     }
     put_in_force(kernel, report, observer);

@@ -112,6 +112,8 @@ class LiveSet {
     // The list was lost, and replace() has not brought it back: an image of it would lack members.
     [[nodiscard]] bool awaits_sources() const { return lost_ && !lost_->found; }
     void set_protection(Protection protection) { options_.protection = std::move(protection); }
+    // Its sources say what is on the list.
+    void nothing_is_refused();
 
     // Takes the change into the list and the journal, and puts the difference in force. All prefixes are
     // single addresses. Those that this host depends on are left out. Error: the journal cannot be written;
@@ -167,6 +169,8 @@ class LiveSet {
                                             const control::Observer& observer);
     void drop_what_changes_nothing(ClaimChange& change) const;
     [[nodiscard]] std::optional<Refusal> guard(const ClaimChange& change, bool whole_list) const;
+    [[nodiscard]] std::optional<Refusal> unless_accepted(Refusal refusal, const ClaimChange& change,
+                                                         const ListSize& before) const;
     [[nodiscard]] Status note_in_journal(const ClaimChange& change);
     void enter(const ClaimChange& change, LiveChange& report);
     static void note(Difference& difference, const Prefix& prefix, bool on);
@@ -195,6 +199,7 @@ class LiveSet {
     std::optional<Journal> journal_;
     std::optional<RebuildReason> due_;
     std::uint64_t changes_since_rate_ = 0;
+    bool may_be_refused_ = true; // a refused list may be noted
 
     // The list's files were damaged. Until an image of the list is in force, nobody knows what the filters
     // have.

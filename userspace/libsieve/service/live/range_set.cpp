@@ -41,19 +41,19 @@ std::optional<Refusal> RangeSet::guard(const ClaimList& list, bool whole_list) c
         claims.for_each_prefix([&](const Prefix& prefix) { feed.ranges.push_back(prefix.range()); });
         return feed;
     };
-    const auto size_of = [](const Feed& feed) {
-        return ListSize{.entries = feed.entries(), .extent = extent_of(addresses_of(feed))};
-    };
     const Feed feed = feed_of(list);
     // Of a list that was lost, only the number of its prefixes is known.
-    const ListSize before = lost_ ? ListSize{.entries = *lost_} : size_of(feed_of(list_));
+    const ListSize before = lost_ ? ListSize{.entries = *lost_} : size_of(set_, feed_of(list_));
     if (before.entries > 0) {
-        std::optional<Refusal> refusal = check_size(set_, size_of(feed), before);
-        if (refusal && (whole_list || refusal->guard != Guard::shrink)) return refusal;
+        std::optional<Refusal> refusal = check_size(set_, size_of(set_, feed), before);
+        if (refusal && (whole_list || refusal->guard != Guard::shrink))
+            return unless_accepted(std::move(*refusal), set_, list, before, *state_);
     }
     if (list.prefixes() == 0) return std::nullopt;
     // The host's addresses were kept out one by one.
-    return check_list(set_, feed, std::nullopt, Protection{});
+    std::optional<Refusal> refusal = check_list(set_, feed, std::nullopt, Protection{});
+    if (!refusal) return std::nullopt;
+    return unless_accepted(std::move(*refusal), set_, list, before, *state_);
 }
 
 RangeSet::Change RangeSet::change(const ClaimChange& change) {
@@ -75,6 +75,7 @@ RangeSet::Change RangeSet::take(const ClaimChange& change, bool whole_list) {
         return report;
     }
     list_ = std::move(after);
+    if (whole_list) state_->forget_refused(name());
     due_ = due_ || report.added + report.removed > 0;
     return report;
 }

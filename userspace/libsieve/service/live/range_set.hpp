@@ -37,6 +37,7 @@ class RangeSet {
     };
 
     [[nodiscard]] const std::string& name() const { return set_.name; }
+    [[nodiscard]] const SetConfiguration& configuration() const { return set_; }
     [[nodiscard]] const ClaimList& list() const { return list_; }
     void set_protection(Protection protection) { protection_ = std::move(protection); }
 

@@ -15,6 +15,7 @@
 #include "libsieve/control/access/hold_lock.hpp"
 #include "libsieve/service/reconcile/lockout.hpp"
 #include "libsieve/service/reconcile/together.hpp"
+#include "libsieve/service/safety/acceptance.hpp"
 #include "libsieve/service/sources/backoff.hpp"
 #include "libsieve/util/chance.hpp"
 
@@ -99,6 +100,7 @@ SetReport report_of(const SetSurvey& survey, const CycleOptions& options) {
     if (survey.refused()) {
         report.outcome = SetOutcome::refused;
         report.guard = survey.examined->refusal->guard;
+        report.accept = survey.examined->refusal->accept;
     } else if (survey.error) {
         report.outcome = SetOutcome::failed;
     }
@@ -152,6 +154,7 @@ class Cycle {
             if (survey.examined && survey.examined->provenance_changed) confirmed_.insert(survey.set->name);
         for (const SetSurvey& survey : surveys)
             if (survey.together) together_.insert(survey.set->name);
+        note_refusals(surveys);
         hold_back_if_one_fails(surveys);
         {
             // Before minutes are spent on building.
@@ -186,6 +189,21 @@ class Cycle {
     }
 
   private:
+    // So that a person can accept what was refused.
+    void note_refusals(std::vector<SetSurvey>& surveys) {
+        for (SetSurvey& survey : surveys) {
+            if (!survey.asked || !survey.examined) continue;
+            const SetConfiguration& set = *survey.set;
+            if (survey.refused() && survey.examined->refusal->list) {
+                Refusal& refusal = *survey.examined->refusal;
+                offer_acceptance(refusal, set, configuration_, state_, observer_.remark);
+                survey.error->message = "refused: " + refusal.message;
+            } else if ((survey.refused() || !survey.error) && !survey.examined->accepted) {
+                state_.forget_refused(set.name);
+            }
+        }
+    }
+
     [[nodiscard]] Result<Plan> plan_for(const std::vector<SetSurvey>& surveys) {
         SIEVE_ASSIGN(const Pauses pauses, state_.pauses());
         Plan plan = make_plan(kernel_, configuration_, wanted_sets(surveys), managed_, pauses);
@@ -508,6 +526,7 @@ class Cycle {
                     SIEVE_TRY(state_.commit(report.name, staged->second));
                 report.outcome = SetOutcome::replaced;
                 report.last_good = std::move(staged->second);
+                if (!report.last_good->accepted.empty()) state_.forget_refused(report.name);
             } else {
                 state_.discard_staged(report.name);
                 blame_hooks(report);

@@ -110,6 +110,7 @@ struct SetReport {
     SetOutcome outcome = SetOutcome::unchanged;
     std::optional<Error> error{};
     std::optional<Guard> guard{};         // that refused it
+    std::string accept{};                 // the command that takes the refused list all the same; or empty
     std::optional<SetRecord> last_good{}; // after the cycle
     std::uint64_t entries_before = 0;
     SetTimes times{};

@@ -22,6 +22,7 @@
 #include "libsieve/service/lists/list_file.hpp"
 #include "libsieve/service/live/live_image.hpp"
 #include "libsieve/service/reconcile/together.hpp"
+#include "libsieve/service/safety/acceptance.hpp"
 #include "libsieve/service/sources/origin.hpp"
 #include "libsieve/util/digest.hpp"
 #include "libsieve/util/name_some.hpp"
@@ -97,13 +98,42 @@ ListSize size_of_last_good(const SetConfiguration& set, const SetRecord& record,
     return size;
 }
 
-std::optional<Refusal> check(const SetConfiguration& set, const ReadList& read,
-                             const std::optional<SetRecord>& last_good, const StateDirectory& state,
-                             const Protection& protection) {
+// Of an image, that of its bytes.
+std::string digest_of_what_was_read(const ReadList& read) {
+    if (!read.known.digest.empty()) return read.known.digest;
+    std::string all;
+    for (const SourceProvenance& source : read.known.sources) all += source.digest;
+    return digest_of(all);
+}
+
+// Asks the guards about the list that was read, and whether a person has answered them.
+void check(const SetConfiguration& set, Examined& examined, const StateDirectory& state,
+           const Protection& protection, const control::Observer& observer) {
+    const ReadList& read = *examined.read;
+    const std::optional<SetRecord>& last_good = examined.before;
     const std::optional<ListSize> before =
         last_good ? std::optional(size_of_last_good(set, *last_good, state)) : std::nullopt;
-    if (read.list) return check_list(set, *read.list, before, protection);
-    return check_image(set, *read.image, before, protection, is_published(set, state.path()));
+    const auto ask = [&](Accepted accepted) {
+        return read.list ? check_list(set, *read.list, before, protection, accepted)
+                         : check_image(set, *read.image, before, protection, is_published(set, state.path()),
+                                       accepted);
+    };
+    examined.refusal = ask(Accepted::no);
+    if (!examined.refusal) return;
+    const ListSize now = read.list ? size_of(set, *read.list) : size_of(*read.image);
+    examined.refusal->list = refused_list(*examined.refusal, digest_of_what_was_read(read), now, before);
+    const auto& list = examined.refusal->list;
+    if (!list) return;
+    // What is in force was accepted when it came.
+    const bool in_force =
+        last_good && last_good->accepted == list->digest && last_good->entries == list->entries;
+    if (!in_force && !state.is_accepted(set.name, *list)) return;
+    if (!in_force)
+        observer.remark(fmt::format("set {}: its list is taken, since it was accepted by hand; guard {} had "
+                                    "refused it",
+                                    set.name, list->guard));
+    examined.accepted = true;
+    examined.refusal = ask(Accepted::yes);
 }
 
 } // namespace
@@ -137,12 +167,11 @@ tl::expected<Examined, GatherFailure> examine(const SetConfiguration& set, const
         if (!read) return tl::unexpected(GatherFailure{std::move(read.error()), {}});
         examined.read = std::move(*read);
         examined.read->known.digest = std::move(digest);
-        examined.refusal = check(set, *examined.read, examined.before, state, protection);
+        check(set, examined, state, protection, observer);
         return examined;
     }
     ReadRequest request{
         .set = set.name, .origins = std::move(*origins), .feed = set.feed, .sandbox = sandbox};
-    request.may_be_empty = set.empty;
     if (examined.before && examined.before->build == examined.build &&
         !last_good_is_doubtful(set, *examined.before, state, protection) &&
         !lacks_a_member(set, *examined.before, protection))
@@ -160,7 +189,7 @@ tl::expected<Examined, GatherFailure> examine(const SetConfiguration& set, const
     for (const std::string& remark : examined.read->remarks) observer.remark(remark);
     if (Status done = leave_out(set, protection, examined, observer); !done)
         return tl::unexpected(GatherFailure{std::move(done.error()), {}});
-    examined.refusal = check(set, *examined.read, examined.before, state, protection);
+    check(set, examined, state, protection, observer);
     return examined;
 }
 
@@ -213,6 +242,7 @@ Result<SetRecord> build_image(const SetConfiguration& set, const Examined& exami
     record.built_at = std::time(nullptr);
     record.exact = !built->exact.empty();
     record.left_out = examined.left_out;
+    if (examined.accepted) record.accepted = digest_of_what_was_read(read);
     record.sources = read.known.sources;
     SIEVE_TRY(state.stage(set.name, built->image, read.list ? read.records.get() : -1, built->exact));
     return record;

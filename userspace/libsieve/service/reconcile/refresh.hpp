@@ -25,6 +25,7 @@ struct Examined {
     std::string build{};                 // digest of build_text() now
     std::optional<ReadList> read{};      // nothing: neither list nor options have changed
     std::optional<Refusal> refusal{};    // by a guard; the list must not go live
+    bool accepted = false;               // a person accepted the new list, which a guard had refused
     bool provenance_changed = false;     // of a list that has not changed: a file has another time
     std::vector<std::string> left_out{}; // of the new list (SetRecord)
     std::chrono::milliseconds asking{};  // how long the sources and their lists took

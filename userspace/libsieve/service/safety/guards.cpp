@@ -239,9 +239,10 @@ AddressSet matched_of(const Image& image, const std::vector<ProtectedRange>& ran
 
 // A filter that cannot list what it holds.
 std::optional<Refusal> check_filter(const SetConfiguration& set, const Image& image,
-                                    const Protection& protection) {
+                                    const Protection& protection, Accepted accepted) {
     if (!guards_addresses(set)) return std::nullopt;
-    if (auto refusal = check_coverage(set, estimate_extent(image))) return refusal;
+    if (accepted == Accepted::no)
+        if (auto refusal = check_coverage(set, estimate_extent(image))) return refusal;
     if (!protection.takes_packets) return std::nullopt;
     return check_hosts(set, matched_of(image, protected_ranges(set, protection)), protection);
 }
@@ -269,6 +270,12 @@ AddressSet addresses_of(const Feed& list) {
         all.push_back({address, address});
     }
     return address_set_of(std::move(all));
+}
+
+ListSize size_of(const SetConfiguration& set, const Feed& list) {
+    ListSize size{.entries = list.entries()};
+    if (guards_addresses(set)) size.extent = extent_of(addresses_of(list));
+    return size;
 }
 
 ListSize size_of(const Image& image) {
@@ -356,6 +363,9 @@ Refusal empty_list(const SetConfiguration& set) {
     std::string sources;
     for (const SourceSpec& source : set.sources)
         sources += (sources.empty() ? "" : ", ") + source_name(source);
+    if (!set.feed.except.empty())
+        sources +=
+            fmt::format(", or every entry of the list is an exception ({})", printable(set.feed.except));
     return {Guard::empty,
             fmt::format("set {}: its list is empty: no entry in {}; put one there, or {}", set.name, sources,
                         guards_addresses(set) && !asks_for_changes_in_place(set)
@@ -364,41 +374,46 @@ Refusal empty_list(const SetConfiguration& set) {
 }
 
 std::optional<Refusal> check_list(const SetConfiguration& set, const Feed& list,
-                                  const std::optional<ListSize>& before, const Protection& protection) {
+                                  const std::optional<ListSize>& before, const Protection& protection,
+                                  Accepted accepted) {
     ListSize now{.entries = list.entries()};
-    if (now.entries == 0 && !set.empty) return empty_list(set);
+    if (accepted == Accepted::no && now.entries == 0 && !set.empty) return empty_list(set);
     AddressSet addresses;
     if (guards_addresses(set)) {
         addresses = addresses_of(list);
         now.extent = extent_of(addresses);
     }
-    if (before)
-        if (std::optional<Refusal> refusal = check_size(set, now, *before)) return refusal;
-    if (!now.extent) return std::nullopt;
-    if (std::optional<Refusal> refusal = check_coverage(set, *now.extent)) return refusal;
-    return protection.takes_packets ? check_hosts(set, addresses, protection) : std::nullopt;
+    if (accepted == Accepted::no) {
+        if (before)
+            if (std::optional<Refusal> refusal = check_size(set, now, *before)) return refusal;
+        if (now.extent)
+            if (std::optional<Refusal> refusal = check_coverage(set, *now.extent)) return refusal;
+    }
+    return now.extent && protection.takes_packets ? check_hosts(set, addresses, protection) : std::nullopt;
 }
 
 std::optional<Refusal> check_image(const SetConfiguration& set, const Image& image,
                                    const std::optional<ListSize>& before, const Protection& protection,
-                                   bool trusted) {
+                                   bool trusted, Accepted accepted) {
+    const bool asked = accepted == Accepted::no;
     ProtectedPieces pieces(protected_ranges(set, protection));
     const std::optional<Extent> extent =
         list_addresses(image, [&](const AddressRange& range) { pieces.add(range); });
-    if (!extent && !trusted && !set.guards.unchecked_images)
+    if (asked && !extent && !trusted && !set.guards.unchecked_images)
         return Refusal{
             Guard::coverage,
             fmt::format("set {}: an image of kind {} does not say what it covers, so no guard can judge it; "
                         "expected a list, or an image of an exact kind; to take it all the same, set "
                         "unchecked-images = true in [set.{}.guards]",
                         set.name, kind_of(image.lookup()).facts().name, set.name)};
-    if (extent && extent->ranges == 0) return empty_list(set);
+    if (asked && extent && extent->ranges == 0) return empty_list(set);
     const ListSize now{
         .entries = extent ? extent->ranges : image.file().keys, .image = true, .extent = extent};
-    if (before)
+    if (asked && before)
         if (std::optional<Refusal> refusal = check_size(set, now, *before)) return refusal;
-    if (!extent) return check_filter(set, image, protection);
-    if (std::optional<Refusal> refusal = check_coverage(set, *extent)) return refusal;
+    if (!extent) return check_filter(set, image, protection, accepted);
+    if (asked)
+        if (std::optional<Refusal> refusal = check_coverage(set, *extent)) return refusal;
     return protection.takes_packets ? check_hosts(set, pieces.take(), protection) : std::nullopt;
 }
 

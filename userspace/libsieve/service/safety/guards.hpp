@@ -14,6 +14,7 @@
 #include "libsieve/image/image.hpp"
 #include "libsieve/service/config/configuration.hpp"
 #include "libsieve/service/safety/host_addresses.hpp"
+#include "libsieve/service/state/refusals.hpp"
 
 namespace sieve::service {
 
@@ -31,7 +32,9 @@ enum class Guard : std::uint8_t {
 
 struct Refusal {
     Guard guard = Guard::empty;
-    std::string message; // the set, the rule, the numbers, what to do
+    std::string message;               // the set, the rule, the numbers, what to do
+    std::optional<RefusedList> list{}; // what a person may accept (acceptance.hpp)
+    std::string accept{};              // the command that does; empty: none
 };
 
 // Lists that had fewer entries may shrink and grow up to that as they like: there, shares mean nothing.
@@ -79,10 +82,17 @@ struct Protection {
 [[nodiscard]] Protection protection_of(const Configuration& configuration, const SetConfiguration& set,
                                        std::vector<HostAddress> host);
 
+// Whether a person has accepted the list: then only its protected addresses are looked at.
+enum class Accepted : std::uint8_t { no, yes };
+
 // The first guard that refuses the list. `before` is the list in force, if there is one.
 [[nodiscard]] std::optional<Refusal> check_list(const SetConfiguration& set, const Feed& list,
                                                 const std::optional<ListSize>& before,
-                                                const Protection& protection);
+                                                const Protection& protection,
+                                                Accepted accepted = Accepted::no);
+
+// How large the list is, with what it covers if guards look at that.
+[[nodiscard]] ListSize size_of(const SetConfiguration& set, const Feed& list);
 
 // The guards that need to know only how large the lists are.
 [[nodiscard]] std::optional<Refusal> check_size(const SetConfiguration& set, const ListSize& now,
@@ -116,7 +126,8 @@ struct ProtectedRange {
 // whether more of a protected prefix matches than false positives explain.
 [[nodiscard]] std::optional<Refusal> check_image(const SetConfiguration& set, const Image& image,
                                                  const std::optional<ListSize>& before,
-                                                 const Protection& protection, bool trusted);
+                                                 const Protection& protection, bool trusted,
+                                                 Accepted accepted = Accepted::no);
 
 // The size of an image that is a list.
 [[nodiscard]] ListSize size_of(const Image& image);

@@ -63,7 +63,6 @@ struct ReadOrder {
     std::vector<std::string> lists; // names, for messages
     std::string known_digest;       // a list of this digest (list_digest.hpp) is not written; empty: none
     UnpackLimits limits;
-    bool may_be_empty = false; // no entry is a list, too
 };
 
 // Descriptors: the parsed list, its exceptions (an empty file if the feed has none), and the empty file that

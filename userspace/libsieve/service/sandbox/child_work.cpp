@@ -109,11 +109,11 @@ Result<ReadDone> read_lists(const ReadOrder& order, std::span<const int> descrip
     observer.remark = [&](const std::string& remark) { done.remarks.push_back(remark); };
     if (progress) observer.progress = progress;
     tell_progress("reading the lists");
-    SIEVE_ASSIGN(Feed list, control::read_list(inputs, order.feed, observer, order.may_be_empty));
+    SIEVE_ASSIGN(Feed list, control::read_list(inputs, order.feed, observer, true));
     std::optional<Feed> taken;
     if (exceptions) {
         SIEVE_ASSIGN(taken, control::read_exceptions(*exceptions, order.feed.fields, observer));
-        SIEVE_TRY(control::take_out(list, *taken, exceptions->name(), observer, order.may_be_empty));
+        SIEVE_TRY(control::take_out(list, *taken, exceptions->name(), observer, true));
     }
     done.digest = digest_of_list(list);
     if (taken) done.digest = digest_of(done.digest + digest_of_list(*taken));

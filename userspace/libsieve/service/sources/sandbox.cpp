@@ -220,7 +220,6 @@ class ReadStep : SetStep {
         order.feed = request_.feed;
         for (const Origin& origin : origins_) order.lists.push_back(origin_name(origin));
         if (request_.known) order.known_digest = request_.known->digest;
-        order.may_be_empty = request_.may_be_empty;
         order.limits = {
             .bytes = limits.unpacked_bytes, .ratio = limits.unpack_ratio, .zip_bytes = limits.source_bytes};
         return order;

@@ -54,7 +54,6 @@ struct ReadRequest {
     std::vector<Origin> origins{};
     control::FeedSpec feed{};
     std::optional<KnownList> known{}; // nothing: read in any case
-    bool may_be_empty = false;        // else comments only are an error
     SandboxSettings sandbox{};
 };
 
@@ -77,8 +76,8 @@ struct ReadList {
 
 // Asks every origin and the file of the feed's exceptions, and reads the lists if any has something new. An
 // image is refused unless the origin may be one (may_be_image()). What
-// the exceptions name is taken out of the list. Origins without a byte are a list without an entry, which
-// cannot be built. The failure begins with the set's name. Errors besides those of origins and lists:
+// the exceptions name is taken out of the list. Whether it may be left without an entry, the guards say. The
+// failure begins with the set's name. Errors besides those of origins and lists:
 // changed_meanwhile for a file that changed while it was read.
 [[nodiscard]] tl::expected<std::variant<UnchangedList, ReadList>, GatherFailure>
 read_in_sandbox(const ReadRequest& request);

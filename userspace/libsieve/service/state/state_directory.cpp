@@ -37,7 +37,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SourceProvenance, source, digest, bytes, etag
 // What an earlier version did not write is as if it were not there.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(SetRecord, identity, build, list_digest, entries, keys,
                                                 skipped, bytes, expected_fpr, built_at, exact, left_out,
-                                                sources)
+                                                accepted, sources)
 
 namespace {
 
@@ -88,8 +88,10 @@ bool is_one_of(const std::string& name, std::initializer_list<std::string_view> 
     });
 }
 bool is_ours(const std::string& name) {
-    return is_pause_file(name) || is_one_of(name, {"version", "lock", "sets", "hooks.json", "together.json",
-                                                   "counters.json", "fleet", set_aside_begin});
+    const std::string whole = name.substr(0, name.rfind('.')); // of one on its way
+    return is_pause_file(name) || refused_set_of(name) || refused_set_of(whole) ||
+           is_one_of(name, {"version", "lock", "sets", "hooks.json", "together.json", "counters.json",
+                            "fleet", set_aside_begin});
 }
 // What does not go by the version: who reads it judges it.
 bool has_no_version(const std::string& name) {
@@ -371,6 +373,41 @@ void StateDirectory::reclaim() const {
 Result<Pauses> StateDirectory::pauses() const {
     if (!check_owner(path_)) return Pauses();
     return read_pauses(path_);
+}
+
+std::optional<RefusedList> StateDirectory::refused(const std::string& set) const {
+    std::optional<RefusedList> newest;
+    for (const std::string& root : roots()) // the newest is in the spare folder, if one is there
+        if (std::optional<RefusedList> list = read_refusal(root, set); list && check_owner(root))
+            newest = std::move(list);
+    return newest;
+}
+
+bool StateDirectory::is_accepted(const std::string& set, const RefusedList& list) const {
+    const std::optional<RefusedList> noted = refused(set);
+    return noted && noted->accepted && noted->is_same_list(list);
+}
+
+Status StateDirectory::note_refused(const std::string& set, const RefusedList& list) const {
+    reclaim();
+    if (const std::optional<RefusedList> noted = refused(set); noted && noted->is_same_list(list)) return {};
+    return into_directory_or_spare([&](const std::string& root) -> Status {
+        SIEVE_TRY(write_refusal(root, set, list));
+        if (root != settings_.spare && !settings_.spare.empty()) remove_refusal(settings_.spare, set);
+        return {};
+    });
+}
+
+void StateDirectory::forget_refused(const std::string& set) const {
+    for (const std::string& root : roots()) remove_refusal(root, set);
+}
+
+std::map<std::string, std::string> StateDirectory::accepted() const {
+    std::map<std::string, std::string> digests;
+    for (const std::string& root : roots())
+        for (const std::string& set : refused_sets(root))
+            if (const auto list = refused(set); list && list->accepted) digests[set] = list->digest;
+    return digests;
 }
 
 Status StateDirectory::hold_spare() const {
@@ -723,6 +760,9 @@ void StateDirectory::forget_all_but(const std::vector<std::string>& sets) const 
             if (std::find(sets.begin(), sets.end(), entry.path().filename().string()) == sets.end())
                 others.push_back(entry.path());
     for (const std::filesystem::path& other : others) std::filesystem::remove_all(other, error);
+    for (const std::string& root : roots())
+        for (const std::string& set : refused_sets(root))
+            if (std::find(sets.begin(), sets.end(), set) == sets.end()) forget_refused(set);
 }
 
 Result<std::vector<ManagedHook>>

@@ -10,6 +10,7 @@
 //     sets/NAME/ID.exact       the keys that verify its matches (exact_file.hpp), if they are to be verified
 //     hooks.json               the hooks that the service put tables on
 //     together.json            records that are being committed together
+//     NAME.refused             the list that a guard refused last (refusals.hpp)
 //     set-aside.N              what was found of another version, or incomplete; the last few
 //
 // What the directory cannot take, such as on a full disk, goes to a spare folder in memory with the same
@@ -35,6 +36,7 @@
 #include "libsieve/image/image.hpp"
 #include "libsieve/kernel/hooks/hook_point.hpp"
 #include "libsieve/service/state/pauses.hpp"
+#include "libsieve/service/state/refusals.hpp"
 #include "libsieve/service/state/source_provenance.hpp"
 #include "libsieve/util/result.hpp"
 #include "libsieve/util/unique_fd.hpp"
@@ -55,6 +57,7 @@ struct SetRecord {
     bool exact = false;        // the keys that verify its matches are kept, too
     // Of the list: what this host lives by, or is to be protected, and so was left out (guards.hpp).
     std::vector<std::string> left_out{};
+    std::string accepted{}; // list_digest, if a person accepted the list, which a guard had refused
     std::vector<SourceProvenance> sources{};
 };
 
@@ -118,6 +121,17 @@ class StateDirectory {
     // The pauses that are in the directory. None if others may write to it: anybody could switch the filter
     // off. Error: they cannot be read now.
     [[nodiscard]] Result<Pauses> pauses() const;
+
+    // The set's list that was refused last, unless forget_refused() came since.
+    [[nodiscard]] std::optional<RefusedList> refused(const std::string& set) const;
+    // Whether a person has accepted just this list.
+    [[nodiscard]] bool is_accepted(const std::string& set, const RefusedList& list) const;
+    // Notes a refused list. One that is noted already stays as it is.
+    [[nodiscard]] Status note_refused(const std::string& set, const RefusedList& list) const;
+    // Another list of the set is in force, or the refused one is gone.
+    void forget_refused(const std::string& set) const;
+    // The sets of which a person has accepted a list that is not in force yet, with its digest.
+    [[nodiscard]] std::map<std::string, std::string> accepted() const;
 
     // Writes a file by `write`, which is given its path, and returns that path: into the set's folder, or the
     // one in the spare folder.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/service/daemon/pause_watch.hpp"
+#include "libsieve/service/daemon/state_watch.hpp"
 
 #include <sys/inotify.h>
 #include <unistd.h>
@@ -11,13 +11,14 @@
 #include <fmt/core.h>
 
 #include "libsieve/service/state/pauses.hpp"
+#include "libsieve/service/state/refusals.hpp"
 #include "libsieve/util/printable.hpp"
 
 namespace sieve::service {
 
-Result<std::unique_ptr<PauseWatch>> PauseWatch::start(EventLoop& loop, const std::string& state,
-                                                      std::function<void()> changed) {
-    std::unique_ptr<PauseWatch> watch(new PauseWatch(std::move(changed)));
+Result<std::unique_ptr<StateWatch>> StateWatch::start(EventLoop& loop, const std::string& state,
+                                                      Changed changed) {
+    std::unique_ptr<StateWatch> watch(new StateWatch(std::move(changed)));
     watch->inotify_ = UniqueFd(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
     if (!watch->inotify_) return failure(ErrorKind::out_of_memory, "inotify_init1: " + errno_text(errno));
     if (::inotify_add_watch(watch->inotify_.get(), state.c_str(),
@@ -29,21 +30,24 @@ Result<std::unique_ptr<PauseWatch>> PauseWatch::start(EventLoop& loop, const std
     return watch;
 }
 
-void PauseWatch::read() {
+void StateWatch::read() {
     alignas(inotify_event) std::array<char, 4096> buffer;
-    bool changed = false;
+    bool pauses = false;
+    bool refusals = false;
     for (;;) {
         const ssize_t got = ::read(inotify_.get(), buffer.data(), buffer.size());
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) break;
         for (ssize_t at = 0; at < got;) {
             const auto* event = reinterpret_cast<const inotify_event*>(buffer.data() + at);
-            if ((event->mask & IN_Q_OVERFLOW) != 0 || (event->len > 0 && is_pause_file(event->name)))
-                changed = true;
+            const bool missed = (event->mask & IN_Q_OVERFLOW) != 0;
+            pauses = pauses || missed || (event->len > 0 && is_pause_file(event->name));
+            refusals = refusals || missed || (event->len > 0 && refused_set_of(event->name));
             at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
         }
     }
-    if (changed) changed_();
+    if (pauses) changed_.pauses();
+    if (refusals) changed_.refusals();
 }
 
 } // namespace sieve::service

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/state/refusals.hpp"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <system_error>
+
+#include <nlohmann/json.hpp>
+
+#include "libsieve/util/output.hpp"
+#include "libsieve/util/small_file.hpp"
+
+namespace sieve::service {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RefusedList, guard, why, digest, entries, entries_before,
+                                                addresses, addresses_before, refused_at, accepted)
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view name_ends = ".refused";
+constexpr std::size_t longest_file = std::size_t{1} << 20;
+const OutputKind refusal_output{.name = "refused list of xdp-sieve", .beginnings = {"{"}, .mode = 0600};
+
+std::string path_of(const std::string& folder, const std::string& set) {
+    return folder + '/' + set + std::string(name_ends);
+}
+
+} // namespace
+
+std::optional<std::string> refused_set_of(std::string_view file_name) {
+    if (!file_name.ends_with(name_ends) || file_name.size() == name_ends.size()) return std::nullopt;
+    return std::string(file_name.substr(0, file_name.size() - name_ends.size()));
+}
+
+std::optional<RefusedList> read_refusal(const std::string& folder, const std::string& set) {
+    const auto text = read_small_file(path_of(folder, set), longest_file);
+    if (!text || !*text) return std::nullopt;
+    try {
+        RefusedList list = json::parse(**text).get<RefusedList>();
+        return list.digest.empty() ? std::nullopt : std::optional(std::move(list));
+    } catch (const json::exception&) {
+        return std::nullopt;
+    }
+}
+
+Status write_refusal(const std::string& folder, const std::string& set, const RefusedList& list) {
+    const std::string text = json(list).dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+    return write_output(path_of(folder, set), text, refusal_output, Replace::anything);
+}
+
+void remove_refusal(const std::string& folder, const std::string& set) {
+    (void)::unlink(path_of(folder, set).c_str());
+}
+
+std::vector<std::string> refused_sets(const std::string& folder) {
+    std::vector<std::string> sets;
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, error))
+        if (const auto set = refused_set_of(entry.path().filename().string());
+            set && read_refusal(folder, *set))
+            sets.push_back(*set);
+    return sets;
+}
+
+} // namespace sieve::service
