@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# Sources that are dead, hang or have nothing to say concern their own sets only.
+# Sources that are dead, hang or have nothing to say, and lists that take long, concern their own sets only.
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -125,6 +125,51 @@ hanging() {
     stop
     unserve
 }
+
+# A long list that is being built delays no other list and no new interface.
+building() {
+    local child=
+    fresh_lists
+    seq 0 2999999 | awk '{ print 11 "." int($1 / 65536) "." int($1 / 256) % 256 "." $1 % 256 }' >"$LISTS/bad.txt"
+    service_manager
+    start
+    says 'set bad: a new list with 3000000 entries'
+    echo 14.0.0.1 >>"$LISTS/bad.txt"
+    await stops_build
+    ip -n "$IN" link del "$IN_IF"
+    says_anew "^xdp-sieved: $IN_IF: attached; in force: friends, bad" make_link
+    verdicts <<END
+drop udp 11.0.0.7 $IN4 1 2
+drop udp 11.45.0.7 $IN4 1 2
+pass udp $FRIEND $IN4 1 2
+pass udp 14.0.0.1 $IN4 1 2
+END
+    echo 11.0.0.7 >>"$LISTS/friends/a.txt"
+    says 'set friends: a new list with 2 entries'
+    verdicts <<<"pass udp 11.0.0.7 $IN4 1 2"
+    # All of that while it is built.
+    grep -q '^State:.*stopped' "/proc/$child/status" || fail "nothing was being built"
+    kill -s CONT "$child"
+    says 'set bad: a new list with 3000001 entries'
+    verdicts <<END
+drop udp 14.0.0.1 $IN4 1 2
+pass udp 11.0.0.7 $IN4 1 2
+END
+    stop
+}
+# Holds the daemon's child up that builds an image.
+stops_build() {
+    local pid
+    for pid in $(pgrep -P "$daemon"); do
+        if readlink "/proc/$pid/fd/"* 2>/dev/null | grep -q sieve-image; then
+            child=$pid
+            kill -s STOP "$pid"
+            return 0
+        fi
+    done
+    return 1
+}
+
 # The last entry of a list is lifted, and then one comes again; all exceptions are lifted.
 emptied() {
     fresh_lists "" 'empty = true'
@@ -166,4 +211,5 @@ ktap_run \
     "one dead URL of five" dead \
     "a set that passes has no list yet" friends \
     "two servers that hang" hanging \
+    "a long list that is being built" building \
     "a list and exceptions that are emptied" emptied

@@ -40,9 +40,16 @@ class AgendaTest : public testing::Test {
         }
         return report;
     }
+    static constexpr RefreshRoom room{.far = true, .near = true, .near_long = true};
+    // All that is due on this machine has been refreshed, and the cycle follows.
+    std::optional<CycleOptions> take() {
+        while (const auto refresh = agenda.take_refresh(now, {.near = true, .near_long = true}))
+            agenda.refreshed(refresh->sets);
+        return agenda.take(now);
+    }
     // Runs the cycle that is due; the sets that it asked.
     std::set<std::string> run(SetOutcome outcome = SetOutcome::unchanged) {
-        const auto cycle = agenda.take(now);
+        const auto cycle = take();
         if (!cycle) return {"nothing was due"};
         agenda.done(*cycle, report(outcome), now);
         return cycle->sets;
@@ -57,7 +64,8 @@ TEST_F(AgendaTest, TheStartComparesAndThenAsksEverySet) {
     ASSERT_TRUE(first);
     EXPECT_EQ(first->ask, Ask::nothing);
     EXPECT_EQ(first->failing, Failing::stops_itself);
-    const auto second = agenda.take(now);
+    EXPECT_FALSE(agenda.take(now)) << "nothing was refreshed";
+    const auto second = take();
     ASSERT_TRUE(second);
     EXPECT_EQ(second->ask, Ask::some);
     EXPECT_EQ(second->sets, (std::set<std::string>{"a", "b"}));
@@ -67,10 +75,11 @@ TEST_F(AgendaTest, TheStartComparesAndThenAsksEverySet) {
 TEST_F(AgendaTest, TimersAreSpreadAroundTheInterval) {
     chance = 0; // the earliest
     begin();
-    EXPECT_EQ(agenda.next(), now + 54min);
+    EXPECT_EQ(agenda.next_refresh(room), now + 54min);
+    EXPECT_EQ(agenda.next(), std::nullopt);
     EXPECT_EQ(agenda.next_of("b"), now + 108min);
     now += 54min - 1ms;
-    EXPECT_FALSE(agenda.take(now));
+    EXPECT_FALSE(take());
     now += 1ms;
     EXPECT_EQ(run(), std::set<std::string>{"a"});
     EXPECT_EQ(agenda.next_of("a"), now + 54min);
@@ -80,37 +89,39 @@ TEST_F(AgendaTest, ATriggerWaitsUntilItIsQuiet) {
     begin();
     const Time first = now;
     agenda.lists_changed({"a"}, now);
-    EXPECT_EQ(agenda.next(), now + 10ms);
-    EXPECT_FALSE(agenda.take(now + 9ms));
+    EXPECT_EQ(agenda.next_refresh(room), now + 10ms);
+    EXPECT_FALSE(agenda.take_refresh(now + 9ms, room));
     now += 9ms;
     agenda.lists_changed({"a"}, now);
-    EXPECT_EQ(agenda.next(), now + 10ms);
+    EXPECT_EQ(agenda.next_refresh(room), now + 10ms);
     // A stream of triggers does not hold it back for ever.
     while (now < first + 300ms) {
         agenda.lists_changed({"a"}, now);
-        ASSERT_LE(*agenda.next(), first + 250ms);
+        ASSERT_LE(*agenda.next_refresh(room), first + 250ms);
         now += 9ms;
     }
     EXPECT_EQ(run(), std::set<std::string>{"a"});
-    EXPECT_FALSE(agenda.take(now + 1min)); // one cycle for all of them
+    EXPECT_FALSE(agenda.take_refresh(now + 1min, room)); // one for all of them
 }
 
 TEST_F(AgendaTest, TriggersDuringACycleLeadToAnother) {
     begin();
     agenda.lists_changed({"a"}, now);
     now += 10ms;
-    const auto cycle = agenda.take(now);
+    const auto cycle = take();
     ASSERT_TRUE(cycle);
     EXPECT_EQ(cycle->sets, std::set<std::string>{"a"});
-    agenda.lists_changed({"a", "b"}, now); // while it runs
+    agenda.lists_changed({"a"}, now); // while it runs
     agenda.interfaces_changed(now);
     now += 5s;
+    EXPECT_FALSE(agenda.take_refresh(now, room)) << "its image is being put in force";
+    agenda.lists_changed({"b"}, now - 5s);
     agenda.done(*cycle, report(SetOutcome::replaced), now);
     const auto compared = agenda.take(now);
     ASSERT_TRUE(compared);
     EXPECT_EQ(compared->ask, Ask::nothing);
     EXPECT_EQ(run(), (std::set<std::string>{"a", "b"}));
-    EXPECT_FALSE(agenda.take(now + 1min));
+    EXPECT_FALSE(agenda.take_refresh(now + 1min, room));
 }
 
 TEST_F(AgendaTest, FailuresBackOffAndATriggerDoesNotWaitForThat) {
@@ -136,7 +147,7 @@ TEST_F(AgendaTest, FailuresBackOffAndATriggerDoesNotWaitForThat) {
 TEST_F(AgendaTest, AListWithoutAnEntryIsAskedForAgainSoon) {
     begin();
     now += 2h;
-    const auto cycle = agenda.take(now);
+    const auto cycle = take();
     ASSERT_TRUE(cycle);
     CycleReport refused = report(SetOutcome::refused);
     refused.sets[0].guard = Guard::empty;
@@ -149,7 +160,7 @@ TEST_F(AgendaTest, AListWithoutAnEntryIsAskedForAgainSoon) {
 TEST_F(AgendaTest, AServerThatAsksForTimeGetsIt) {
     begin();
     now += 1h;
-    auto cycle = agenda.take(now);
+    auto cycle = take();
     ASSERT_TRUE(cycle);
     EXPECT_TRUE(cycle->failures.empty());
     CycleReport failing = report(SetOutcome::failed);
@@ -158,7 +169,7 @@ TEST_F(AgendaTest, AServerThatAsksForTimeGetsIt) {
     agenda.done(*cycle, failing, now);
     EXPECT_EQ(agenda.next_of("a"), now + 33min);
     now += 33min;
-    cycle = agenda.take(now);
+    cycle = take();
     ASSERT_TRUE(cycle);
     EXPECT_EQ(cycle->failures, (std::map<std::string, unsigned>{{"a", 1}}));
     // The refresh was well, but no interface took the list: that is no reason to wait for an hour.
@@ -169,10 +180,10 @@ TEST_F(AgendaTest, AServerThatAsksForTimeGetsIt) {
 }
 
 TEST_F(AgendaTest, ACycleThatCouldNotRunIsTriedAgain) {
-    const auto cycle = agenda.take(now);
+    const auto cycle = take();
     ASSERT_TRUE(cycle);
     agenda.failed(*cycle, now);
-    EXPECT_EQ(agenda.next(), now + 7500ms);
+    EXPECT_EQ(agenda.next_refresh(room), now + 7500ms);
     agenda.compare(now);
     const auto compared = agenda.take(now);
     ASSERT_TRUE(compared);
@@ -196,7 +207,7 @@ TEST_F(AgendaTest, AHookThatFailsIsComparedAgain) {
     EXPECT_EQ(agenda.next(), now + 15s);
     now += 15s;
     agenda.done(*agenda.take(now), report(SetOutcome::unchanged), now);
-    EXPECT_EQ(agenda.next(), agenda.next_of("a"));
+    EXPECT_EQ(agenda.next(), std::nullopt);
     EXPECT_EQ(agenda.failures(), 0U);
 }
 
@@ -204,7 +215,7 @@ TEST_F(AgendaTest, ACycleThatIsCalledOffIsDueAgain) {
     begin();
     agenda.lists_changed({"b"}, now);
     now += 10ms;
-    const auto cycle = agenda.take(now);
+    const auto cycle = take();
     ASSERT_TRUE(cycle);
     agenda.called_off(*cycle, now);
     EXPECT_EQ(run(), std::set<std::string>{"b"});
@@ -215,48 +226,97 @@ TEST_F(AgendaTest, ACycleThatIsCalledOffIsDueAgain) {
 TEST_F(AgendaTest, ASetThatLostItsImageIsAskedAtOnce) {
     begin();
     now += 1min;
-    EXPECT_FALSE(agenda.take(now));
+    EXPECT_FALSE(take());
     agenda.compare(now);
     const auto cycle = agenda.take(now);
     ASSERT_TRUE(cycle);
     agenda.done(*cycle, report(SetOutcome::unchanged, false), now);
     EXPECT_EQ(run(SetOutcome::replaced), (std::set<std::string>{"a", "b"}));
-    EXPECT_FALSE(agenda.take(now));
+    EXPECT_FALSE(take());
 }
 
-TEST_F(AgendaTest, ASourceFarAwayIsAskedBesideTheCycles) {
+TEST_F(AgendaTest, ASourceFarAwayIsAskedByItself) {
     add("far", 1h);
     configuration.sets.back().sources = {HttpSpec{"http://192.0.2.1/list"}};
     agenda.follow(configuration, now);
     begin(); // without it
-    EXPECT_FALSE(agenda.take_far(now, {})) << "there is no room";
-    EXPECT_EQ(agenda.next_far({}), std::nullopt);
-    EXPECT_EQ(agenda.next_far({.any = true}), now);
-    EXPECT_EQ(agenda.take_far(now, {.any = true}), "far");
+    const RefreshRoom healthy{.far = true};
+    const RefreshRoom both{.far = true, .failing = true};
+    const auto taken = [&](RefreshRoom room) {
+        const auto refresh = agenda.take_refresh(now, room);
+        return refresh && refresh->far && refresh->sets == std::set<std::string>{"far"};
+    };
+    EXPECT_FALSE(agenda.take_refresh(now, {})) << "there is no room";
+    EXPECT_EQ(agenda.next_refresh({}), std::nullopt);
+    EXPECT_EQ(agenda.next_refresh(healthy), now);
+    EXPECT_TRUE(taken(healthy));
     // While it is asked, all others go on, and it is not asked again.
     now += 2h;
-    EXPECT_FALSE(agenda.take_far(now, {.any = true}));
+    EXPECT_FALSE(taken(both));
     EXPECT_EQ(run(), (std::set<std::string>{"a", "b"}));
-    agenda.answered("far");
+    agenda.refreshed({"far"});
     EXPECT_LE(agenda.next(), now);
     EXPECT_EQ(run(SetOutcome::failed), std::set<std::string>{"far"});
     EXPECT_TRUE(agenda.fails("far"));
     // One that failed needs room for such.
     now += 1h;
-    EXPECT_FALSE(agenda.take_far(now, {.any = true}));
-    EXPECT_EQ(agenda.take_far(now, {.any = true, .failing = true}), "far");
+    EXPECT_FALSE(taken(healthy));
+    EXPECT_TRUE(taken(both));
     agenda.called_off({.sets = {"far"}}, now);
-    EXPECT_EQ(agenda.take_far(now, {.any = true, .failing = true}), "far");
+    EXPECT_TRUE(taken(both));
     agenda.lists_changed({"far"}, now); // it has a file, too
-    agenda.answered("far");
+    agenda.refreshed({"far"});
     EXPECT_TRUE(run().contains("far"));
     EXPECT_FALSE(agenda.fails("far"));
     now += 10ms;
-    EXPECT_EQ(agenda.take_far(now, {.any = true}), "far") << "it changed meanwhile";
+    EXPECT_TRUE(taken(healthy)) << "it changed meanwhile";
     // A reload forgets what another configuration was told.
-    agenda.answered("far");
+    agenda.refreshed({"far"});
     agenda.follow(configuration, now);
-    EXPECT_EQ(agenda.take_far(now, {.any = true}), "far");
+    EXPECT_TRUE(taken(healthy));
+}
+
+// A long list has a refresh of its own, so that the others do not wait for it.
+TEST_F(AgendaTest, ALongListIsRefreshedByItself) {
+    CycleReport first = report(SetOutcome::replaced);
+    first.sets[1].last_good->entries = long_list + 1;
+    auto refresh = agenda.take_refresh(now, room);
+    ASSERT_TRUE(refresh);
+    EXPECT_EQ(refresh->sets, (std::set<std::string>{"a", "b"})) << "nobody knows yet how long they are";
+    EXPECT_TRUE(refresh->is_long);
+    agenda.refreshed(refresh->sets);
+    agenda.done(*agenda.take(now), first, now);
+    now += 2h;
+    refresh = agenda.take_refresh(now, room);
+    EXPECT_EQ(refresh->sets, std::set<std::string>{"a"}) << "it has been due for longer";
+    EXPECT_FALSE(refresh->is_long);
+    refresh = agenda.take_refresh(now, {.near = true});
+    EXPECT_FALSE(refresh) << "there is no room for long ones";
+    refresh = agenda.take_refresh(now, room);
+    EXPECT_EQ(refresh->sets, std::set<std::string>{"b"});
+    EXPECT_TRUE(refresh->is_long);
+    // While it is built, the other changes, and comes into force.
+    agenda.refreshed({"a"});
+    EXPECT_EQ(agenda.take(now)->sets, std::set<std::string>{"a"});
+}
+
+TEST_F(AgendaTest, SetsThatChangeTogetherAreAtWorkTogether) {
+    begin();
+    agenda.lists_changed({"a"}, now);
+    now += 10ms;
+    auto refresh = agenda.take_refresh(now, room);
+    ASSERT_TRUE(refresh);
+    EXPECT_TRUE(agenda.join({"b"}));
+    EXPECT_FALSE(agenda.join({"b"})) << "it is at work already";
+    agenda.lists_changed({"b"}, now);
+    now += 10ms;
+    EXPECT_FALSE(agenda.take_refresh(now, room));
+    agenda.refreshed({"a", "b"});
+    const auto cycle = agenda.take(now);
+    EXPECT_EQ(cycle->sets, (std::set<std::string>{"a", "b"}));
+    EXPECT_FALSE(agenda.join({"a"})) << "its cycle is at work";
+    agenda.done(*cycle, report(SetOutcome::replaced), now);
+    EXPECT_EQ(agenda.take_refresh(now, room)->sets, std::set<std::string>{"b"}) << "it changed meanwhile";
 }
 
 TEST_F(AgendaTest, AReloadKeepsTheTimesOfSetsThatStay) {
@@ -269,6 +329,7 @@ TEST_F(AgendaTest, AReloadKeepsTheTimesOfSetsThatStay) {
     EXPECT_EQ(agenda.next_of("a"), now + 10min);
     EXPECT_EQ(agenda.next_of("b"), std::nullopt);
     EXPECT_EQ(agenda.next_of("c"), now);
+    EXPECT_EQ(agenda.next_refresh(room), now);
     agenda.lists_changed({"b"}, now); // whose watch has not ended yet
     EXPECT_EQ(run(), std::set<std::string>{"c"});
 }

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <stdexcept>
 #include <utility>
 
@@ -34,25 +35,31 @@ constexpr auto patience = 60s;
 // Timers go off even if what a test waits for never happens.
 constexpr auto most_patience = 10 * patience;
 
-// The host's addresses are asked at the start, in each cycle that asks sources, and before a table changes. A
-// test can hold whoever asks.
+// The host's addresses are asked at the start, by each refresh, and before a table changes. A test can hold
+// whoever asks.
 class SlowHost final : public HostAddresses {
   public:
     Result<std::vector<HostAddress>> read() override {
         std::unique_lock lock(mutex_);
-        reads_++;
-        if (std::exchange(throws_, false)) throw std::runtime_error("as a bug does");
+        const int number = ++reads_;
+        if (number == throws_at_) throw std::runtime_error("as a bug does");
         changed_.notify_all();
-        changed_.wait(lock, [this] { return !held_; });
+        changed_.wait(lock, [&] { return number < held_from_; });
         return addresses;
     }
     std::vector<HostAddress> addresses; // while nobody reads them
-    void throw_once() {
+    // The next but so many.
+    void throw_after(int reads) {
         const std::lock_guard lock(mutex_);
-        throws_ = true;
+        throws_at_ = reads_ + reads + 1;
     }
-    void hold() { set(true); }
-    void release() { set(false); }
+    void hold() { hold_from(0); }
+    void hold_from(int number) {
+        const std::lock_guard lock(mutex_);
+        held_from_ = number;
+        changed_.notify_all();
+    }
+    void release() { hold_from(never); }
     void await_read(int number) {
         std::unique_lock lock(mutex_);
         changed_.wait(lock, [&] { return reads_ >= number; });
@@ -63,15 +70,11 @@ class SlowHost final : public HostAddresses {
     }
 
   private:
-    void set(bool held) {
-        const std::lock_guard lock(mutex_);
-        held_ = held;
-        changed_.notify_all();
-    }
+    static constexpr int never = std::numeric_limits<int>::max();
     std::mutex mutex_;
     std::condition_variable changed_;
-    bool held_ = false;
-    bool throws_ = false;
+    int held_from_ = never;
+    int throws_at_ = 0;
     int reads_ = 0;
 };
 
@@ -338,16 +341,22 @@ TEST_F(DaemonTest, ABadListChangesNothingAndIsSaid) {
     EXPECT_EQ(notifier.sent.back(), "STATUS=2 sets in force on eth0");
 }
 
-TEST_F(DaemonTest, WhatACycleThrowsEndsTheCycleOnly) {
+TEST_F(DaemonTest, WhatACycleOrARefreshThrowsEndsThatOnly) {
     start();
     settle();
     const std::string sentence =
         "the cycle broke off, and what was changed before is in force: internal error, please report it: ";
-    host.throw_once();
+    host.throw_after(1); // the refresh's
     files.feed("a.txt", {"192.0.2.7"});
     until_said(sentence + "as a bug does");
     until([this] { return ledger.record().cycles_failed == 1; });
-    // On a thread of the cycle's own.
+    until([this] { return daemon->is_idle(); });
+    host.throw_after(0);
+    files.feed("a.txt", {"192.0.2.8"});
+    until_said("set a: the refresh broke off: internal error, please report it: as a bug does");
+    files.feed("a.txt", {"192.0.2.9"});
+    until_said("set a: a new list with 1 entry");
+    // On a thread of the refresh's own.
     until([this] { return daemon->is_idle(); });
     daemon.reset();
     auto sandbox = test::in_process();
@@ -362,7 +371,7 @@ TEST_F(DaemonTest, WhatACycleThrowsEndsTheCycleOnly) {
     settle();
     child_throws = true;
     files.feed("b.txt", {"192.0.2.8"});
-    until_said(sentence + "as a child's does");
+    until_said("set b: the refresh broke off: internal error, please report it: as a child's does");
     files.feed("b.txt", {"192.0.2.9"});
     until_said("set b: a new list with 1 entry");
 }
@@ -387,7 +396,7 @@ sources = ["live.txt"]
     ASSERT_TRUE(started) << started.error().message;
     daemon = std::move(*started);
     settle();
-    host.throw_once();
+    host.throw_after(0);
     files.feed("live.txt", {"192.0.2.1", "192.0.2.9"});
     until_said("set live: following it broke off, and begins anew: internal error, please report it: as a "
                "bug does");
@@ -404,20 +413,72 @@ TEST_F(DaemonTest, AReloadDoesNotWaitForAPipe) {
     EXPECT_FALSE(try_start());
 }
 
-TEST_F(DaemonTest, ATriggerDuringACycleIsNotLost) {
+TEST_F(DaemonTest, ATriggerDuringARefreshOrACycleIsNotLost) {
     start();
     settle();
-    const int reads = host.reads();
-    host.hold();
-    files.feed("a.txt", {"192.0.2.7"});
-    until([this] { return !daemon->is_idle(); });
-    host.await_read(reads + 1);
-    files.feed("b.txt", {"192.0.2.8"});
-    while (loop.run_once(0ms)) { // the file's event has come
+    for (const int read : {1, 2}) { // the refresh's, and the cycle's
+        const int reads = host.reads();
+        host.hold_from(reads + read);
+        files.feed("a.txt", {fmt::format("192.0.2.{}", 10 * read)});
+        until([&] { return host.reads() == reads + read; });
+        files.feed("a.txt", {"192.0.2.8", fmt::format("192.0.2.{}", 10 * read)});
+        files.feed("b.txt", {fmt::format("192.0.2.{}", 10 * read)});
+        while (loop.run_once(0ms)) { // the files' events have come
+        }
+        host.release();
+        until_said("set b: a new list with 1 entry");
+        until_said("set a: a new list with 2 entries");
+        until([this] { return daemon->is_idle() && daemon->refreshes() == 0; });
+        log.forget();
     }
-    host.release();
-    until_said("set b: a new list with 1 entry");
-    EXPECT_TRUE(log.says("set a: a new list with 1 entry"));
+}
+
+// Building a long list holds up no other list on this machine, and no new interface.
+TEST_F(DaemonTest, ABuildThatLastsDelaysNobodyElse) {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool held = false, waits = false;
+    SandboxSettings sandbox = test::in_process();
+    sandbox.run = [&](const ChildOrder& child) -> Result<ChildEnd> {
+        SIEVE_ASSIGN(const AnyOrder order, read_order(child.message));
+        if (std::holds_alternative<BuildOrder>(order)) {
+            std::unique_lock lock(mutex);
+            if (std::exchange(held, false)) {
+                waits = true;
+                changed.notify_all();
+                changed.wait(lock, [&] { return !waits; });
+            }
+        }
+        return test::work_in_process(child);
+    };
+    configure({}, "eth*");
+    auto started =
+        Daemon::start(parts(), {.configuration = files.path("c.toml"), .patience = 0ms, .sandbox = sandbox});
+    ASSERT_TRUE(started) << started.error().message;
+    daemon = std::move(*started);
+    settle();
+    held = true;
+    files.feed("b.txt", {"192.0.2.8", "192.0.2.9", "192.0.2.10"});
+    until([&] {
+        const std::lock_guard lock(mutex);
+        return waits;
+    });
+    files.feed("a.txt", {"192.0.2.6", "192.0.2.7"});
+    until_said("set a: a new list with 2 entries");
+    until([this] { return daemon->is_idle(); });
+    kernel.running = {};
+    daemon->interfaces_changed({.names = {"eth0"}});
+    until([this] { return kernel.running.ours && daemon->is_idle(); });
+    EXPECT_EQ(kernel.running.table.sets.size(), 2U) << "with the last good list of the set that is built";
+    EXPECT_EQ(daemon->refreshes(), 1U);
+    EXPECT_FALSE(log.says("set b: "));
+    {
+        const std::lock_guard lock(mutex);
+        waits = false;
+        changed.notify_all();
+    }
+    until_said("set b: a new list with 3 entries (before: 2)");
+    daemon.reset();
 }
 
 // Of any set on this host, also of one that somebody loaded by hand. No cycle is due meanwhile.
@@ -563,21 +624,34 @@ TEST_F(DaemonTest, ATableThatTakesASessionIsRefusedByAGuard) {
     EXPECT_EQ(sets.at("b").refusals[static_cast<std::size_t>(Guard::lockout)], 1U);
 }
 
-TEST_F(DaemonTest, AReloadDuringACycleCallsItOff) {
+TEST_F(DaemonTest, AReloadCallsRefreshesOff) {
     start();
     settle();
     const int reads = host.reads();
     host.hold();
     files.feed("a.txt", {"nonsense"});
-    until([this] { return !daemon->is_idle(); });
+    until([this] { return daemon->refreshes() > 0; });
     host.await_read(reads + 1);
+    configure("on-stop = \"unload\"");
+    daemon->reload();
+    EXPECT_EQ(daemon->configuration().on_stop, OnStop::unload);
+    host.release();
+    until_said("found \"nonsense\"");
+    EXPECT_EQ(log.count("found \"nonsense\""), 1U); // by a refresh of the new configuration
+}
+
+TEST_F(DaemonTest, AReloadWaitsForACycle) {
+    start();
+    settle();
+    const int reads = host.reads();
+    host.hold_from(reads + 2);
+    files.feed("a.txt", {"192.0.2.7"});
+    until([&] { return host.reads() == reads + 2; });
     configure("on-stop = \"unload\"");
     daemon->reload();
     EXPECT_EQ(daemon->configuration().on_stop, OnStop::keep); // not under the cycle's feet
     host.release();
     until([this] { return daemon->configuration().on_stop == OnStop::unload; });
-    until_said("found \"nonsense\"");
-    EXPECT_EQ(log.count("found \"nonsense\""), 1U); // by the cycle of the new configuration
 }
 
 TEST_F(DaemonTest, InterfacesThatTheConfigurationNamesLeadToACycle) {
@@ -626,11 +700,10 @@ TEST_F(DaemonTest, AStopKeepsWhatIsInForceOrUnloadsIt) {
 TEST_F(DaemonTest, AStopDuringACycleWaitsForIt) {
     start();
     settle();
-    host.hold();
     const int reads = host.reads();
+    host.hold_from(reads + 2);
     files.feed("a.txt", {"192.0.2.7"});
-    until([this] { return !daemon->is_idle(); });
-    host.await_read(reads + 1);
+    until([&] { return host.reads() == reads + 2; });
     daemon->stop();
     EXPECT_FALSE(daemon->is_idle());
     host.release();

@@ -11,6 +11,7 @@
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/service/live/live_image.hpp"
+#include "libsieve/service/sandbox/child_messages.hpp"
 #include "libsieve/util/write_all.hpp"
 #include "unit/control/fake_kernel.hpp"
 #include "unit/control/files.hpp"
@@ -383,6 +384,51 @@ TEST_F(CycleTest, AnEmptyListIsInForceWhereItMayBe) {
     std::ofstream(files.path("folder/one.txt")) << "";
     const auto report = run({.failing = Failing::stops_itself});
     EXPECT_EQ(report->sets[1].guard, Guard::shrink);
+}
+
+// What takes long is done beside the cycle, which then only takes what is ready.
+TEST_F(CycleTest, ACycleTakesWhatWasBuiltBesideIt) {
+    done();
+    const auto before = state.read("b", [](const std::string&) {});
+    files.feed("b.txt", {"192.0.2.8"});
+    kernel.steps.clear();
+    const auto refreshed = [&] {
+        CycleOptions options{.ask = Ask::nothing, .failing = Failing::stops_itself};
+        for (SetSurvey& one : refresh_sets(configuration, {"b"}, state, host, sandbox, {}))
+            options.surveyed.emplace(one.set->name, std::make_shared<SetSurvey>(std::move(one)));
+        return options;
+    };
+    const CycleOptions ready = refreshed();
+    ASSERT_EQ(ready.surveyed.size(), 1U);
+    ASSERT_TRUE(ready.surveyed.at("b")->staged);
+    EXPECT_TRUE(kernel.steps.empty());
+    EXPECT_EQ(state.read("b", [](const std::string&) {})->identity, before->identity);
+    // Other cycles do not touch it.
+    done({.ask = Ask::nothing});
+    sandbox.run = [](const ChildOrder&) -> Result<ChildEnd> {
+        throw std::runtime_error("a child in the cycle");
+    };
+    const CycleReport taken = done(ready);
+    EXPECT_EQ(taken.sets[1].outcome, SetOutcome::replaced);
+    EXPECT_EQ(taken.sets[1].last_good->entries, 1U);
+    EXPECT_TRUE(taken.sets[1].ask_after);
+    EXPECT_FALSE(taken.sets[0].ask_after) << "it was not asked";
+    EXPECT_EQ(kernel.count("bring in b"), 1U);
+    // What fails there fails in the cycle's report.
+    sandbox = test::in_process();
+    files.feed("b.txt", {"nonsense"});
+    CycleReport failed = run(refreshed()).value();
+    EXPECT_EQ(failed.sets[1].outcome, SetOutcome::failed);
+    files.feed("b.txt", {"192.0.2.9"});
+    sandbox.run = [](const ChildOrder& order) -> Result<ChildEnd> {
+        if (std::holds_alternative<BuildOrder>(read_order(order.message).value()))
+            return bad_input("no memory");
+        return test::work_in_process(order);
+    };
+    failed = run(refreshed()).value();
+    EXPECT_EQ(failed.sets[1].outcome, SetOutcome::failed);
+    EXPECT_NE(failed.sets[1].error->message.find("no memory"), std::string::npos);
+    EXPECT_EQ(failed.sets[1].last_good->entries, 1U);
 }
 
 // A guard is answered by a person, for one list, once.

@@ -27,6 +27,11 @@ Agenda::Time Agenda::Entry::due() const {
     return changed.due() ? std::min(timer, *changed.due()) : timer;
 }
 
+bool Agenda::Entry::has_room(RefreshRoom room) const {
+    if (far) return failures == 0 ? room.far : room.failing;
+    return is_long ? room.near_long : room.near;
+}
+
 Agenda::Agenda(Chance chance, AgendaLimits limits) : chance_(std::move(chance)), limits_(limits) {}
 
 void Agenda::follow(const Configuration& configuration, Time now) {
@@ -37,7 +42,7 @@ void Agenda::follow(const Configuration& configuration, Time now) {
             entry = found->second;
         else
             entry.timer = now;
-        if (entry.turn == Turn::answered) { // to what was asked before
+        if (entry.turn == Turn::refreshed) { // by what was configured before
             entry.turn = Turn::waits;
             entry.timer = now;
         }
@@ -70,17 +75,15 @@ std::optional<Agenda::Time> Agenda::next() const {
     std::optional<Time> next = compare_;
     const auto sooner = [&next](Time time) { next = next ? std::min(*next, time) : time; };
     if (interfaces_.due()) sooner(*interfaces_.due());
-    for (const auto& [name, entry] : sets_) {
-        if (entry.turn == Turn::answered) sooner(Time::min());
-        if (entry.turn == Turn::waits && !entry.far) sooner(entry.due());
-    }
+    for (const auto& [name, entry] : sets_)
+        if (entry.turn == Turn::refreshed) sooner(Time::min());
     return next;
 }
 
-std::optional<Agenda::Time> Agenda::next_far(FarRoom room) const {
+std::optional<Agenda::Time> Agenda::next_refresh(RefreshRoom room) const {
     std::optional<Time> next;
     for (const auto& [name, entry] : sets_)
-        if (entry.turn == Turn::waits && entry.far && entry.has_room(room))
+        if (entry.turn == Turn::waits && entry.has_room(room))
             next = next ? std::min(*next, entry.due()) : entry.due();
     return next;
 }
@@ -99,12 +102,9 @@ std::optional<CycleOptions> Agenda::take(Time now) {
         return cycle;
     }
     for (auto& [name, entry] : sets_) {
-        if (entry.turn != Turn::answered) {
-            if (entry.far || !is_due(entry.due())) continue;
-            entry.changed.clear();
-        }
+        if (entry.turn != Turn::refreshed) continue;
         cycle.sets.insert(name);
-        entry.turn = Turn::waits;
+        entry.turn = Turn::in_cycle;
         if (entry.failures > 0) cycle.failures[name] = entry.failures;
         entry.timer = now + entry.interval; // until it is known what became of the cycle
     }
@@ -113,21 +113,46 @@ std::optional<CycleOptions> Agenda::take(Time now) {
     return cycle;
 }
 
-std::optional<std::string> Agenda::take_far(Time now, FarRoom room) {
+std::optional<Refresh> Agenda::take_refresh(Time now, RefreshRoom room) {
+    const auto is_due = [&](const Entry& entry) {
+        return entry.turn == Turn::waits && entry.due() <= now && entry.has_room(room);
+    };
     std::pair<const std::string, Entry>* first = nullptr;
-    for (auto& candidate : sets_) {
-        const Entry& entry = candidate.second;
-        if (!entry.far || entry.turn != Turn::waits || entry.due() > now || !entry.has_room(room)) continue;
-        if (first == nullptr || entry.due() < first->second.due()) first = &candidate;
-    }
+    for (auto& candidate : sets_)
+        if (is_due(candidate.second) && (first == nullptr || candidate.second.due() < first->second.due()))
+            first = &candidate;
     if (first == nullptr) return std::nullopt;
-    first->second.changed.clear();
-    first->second.turn = Turn::asked;
-    return first->first;
+    const Entry taken = first->second;
+    Refresh refresh{.far = taken.far, .failing = taken.failures > 0, .is_long = taken.is_long || taken.bare};
+    for (auto& candidate : sets_) {
+        auto& [name, entry] = candidate;
+        const bool alone = taken.far || taken.is_long;
+        if (alone ? &candidate != first : !is_due(entry) || entry.far || entry.is_long) continue;
+        refresh.is_long = refresh.is_long || entry.bare;
+        refresh.sets.insert(name);
+        entry.changed.clear();
+        entry.turn = Turn::at_work;
+    }
+    return refresh;
 }
 
-void Agenda::answered(const std::string& set) {
-    if (const auto found = sets_.find(set); found != sets_.end()) found->second.turn = Turn::answered;
+bool Agenda::join(const std::set<std::string>& sets) {
+    const auto waits = [this](const std::string& set) {
+        const auto found = sets_.find(set);
+        return found == sets_.end() || found->second.turn == Turn::waits;
+    };
+    if (!std::ranges::all_of(sets, waits)) return false;
+    for (const std::string& set : sets)
+        if (const auto found = sets_.find(set); found != sets_.end()) {
+            found->second.changed.clear();
+            found->second.turn = Turn::at_work;
+        }
+    return true;
+}
+
+void Agenda::refreshed(const std::set<std::string>& sets) {
+    for (const std::string& set : sets)
+        if (const auto found = sets_.find(set); found != sets_.end()) found->second.turn = Turn::refreshed;
 }
 
 void Agenda::done(const CycleOptions& cycle, const CycleReport& report, Time now) {
@@ -136,10 +161,12 @@ void Agenda::done(const CycleOptions& cycle, const CycleReport& report, Time now
         if (found == sets_.end()) continue;
         Entry& entry = found->second;
         const bool lost = !std::exchange(entry.bare, !set.last_good) && entry.bare;
+        entry.is_long = set.last_good && set.last_good->entries > long_list;
         if (!cycle.sets.contains(set.name)) {
             if (lost) entry.timer = now; // its image is built anew, before a hook needs it
             continue;
         }
+        entry.turn = Turn::waits;
         // An answer without an entry may be a server's that is about to have some.
         if (set.outcome != SetOutcome::failed && set.guard != Guard::empty) {
             schedule(entry, now);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Which cycle is to run next, and when: triggers and timers to CycleOptions. Pure arithmetic: the caller has
-// the clock and the dice.
+// Which sets are to be refreshed, and which cycle is to run, next, and when: triggers and timers to Refresh
+// and CycleOptions. Pure arithmetic: the caller has the clock and the dice.
+//
+// A set is refreshed beside the cycles (refreshes.hpp), and then a cycle takes what has become of it.
 //
 // A trigger is held back for a moment, because changes come in bursts: an editor's save is several events,
 // and a folder that is synchronised is hundreds. A trigger that comes while a cycle runs leads to another
@@ -27,10 +29,25 @@ struct AgendaLimits {
     BackoffLimits backoff{};
 };
 
-// Whether one more set can be asked whose source is far away.
-struct FarRoom {
-    bool any = false;
-    bool failing = false; // one that failed last time, as servers that hang do
+// A list of more entries takes so long to read and build that shorter ones must not wait for it.
+inline constexpr std::uint64_t long_list = 100'000;
+
+// Sets that are refreshed as one.
+struct Refresh {
+    std::set<std::string> sets{};
+    bool far = false;     // a source is not on this machine
+    bool failing = false; // the last refresh failed, as those of servers that hang do
+    bool is_long = false; // a list is long, or not known yet
+};
+
+// Which refreshes have room beside those that are at work.
+struct RefreshRoom {
+    bool far = false;
+    bool failing = false; // and far
+    bool near = false;
+    bool near_long = false;
+
+    [[nodiscard]] bool any() const { return far || near || near_long; }
 };
 
 class Agenda {
@@ -56,20 +73,21 @@ class Agenda {
 
     // When take() has something; nothing if nothing is planned.
     [[nodiscard]] std::optional<Time> next() const;
-    // The same of take_far().
-    [[nodiscard]] std::optional<Time> next_far(FarRoom room) const;
+    // The same of take_refresh().
+    [[nodiscard]] std::optional<Time> next_refresh(RefreshRoom room) const;
 
-    // The cycle that is due, if one is: for all sets whose sources are near and due, and those far away whose
-    // sources have been asked.
+    // The cycle that is due, if one is: a comparison, or for all sets that have been refreshed.
     [[nodiscard]] std::optional<CycleOptions> take(Time now);
-    // The set with a source far away that has been due for the longest time. Its sources are then asked
-    // beside the cycles, until answered() or called_off().
-    [[nodiscard]] std::optional<std::string> take_far(Time now, FarRoom room);
-    // The sources of a set have been asked: the next cycle is about it as well.
-    void answered(const std::string& set);
+    // The refresh that is due: of all sets on this machine that are due and have no long list, or of the set
+    // that has been due for the longest time. It is at work until refreshed(), failed() or called_off().
+    [[nodiscard]] std::optional<Refresh> take_refresh(Time now, RefreshRoom room);
+    // These sets are refreshed as one with a set that was taken. False: one of them is at work already.
+    [[nodiscard]] bool join(const std::set<std::string>& sets);
+    // The next cycle is about these sets as well.
+    void refreshed(const std::set<std::string>& sets);
 
-    // What became of a cycle that was taken: it ran, it could not run, or it was called off and is due again.
-    // The same of sets whose sources were asked beside the cycles, by a cycle of these sets.
+    // What became of a cycle that was taken: it ran, it could not run, or it was called off and its sets are
+    // due again. The same of a refresh, by a cycle of its sets.
     void done(const CycleOptions& cycle, const CycleReport& report, Time now);
     void failed(const CycleOptions& cycle, Time now);
     void called_off(const CycleOptions& cycle, Time now);
@@ -94,13 +112,15 @@ class Agenda {
         std::optional<Time> due_;
     };
     enum class Turn : std::uint8_t {
-        waits,    // for its time
-        asked,    // its sources are asked, beside the cycles
-        answered, // they have been, and a cycle is to follow
+        waits,     // for its time
+        at_work,   // it is refreshed
+        refreshed, // a cycle is to follow
+        in_cycle,  // that cycle is at work
     };
     struct Entry {
         std::chrono::milliseconds interval{0};
-        bool far = false; // a source is not on this machine
+        bool far = false;     // a source is not on this machine
+        bool is_long = false; // its last good list is
         Turn turn = Turn::waits;
         bool bare = true; // it has no last good image, as far as is known
         Time timer{};     // when to ask without any trigger
@@ -108,7 +128,7 @@ class Agenda {
         unsigned failures = 0;
 
         [[nodiscard]] Time due() const;
-        [[nodiscard]] bool has_room(FarRoom room) const { return failures == 0 ? room.any : room.failing; }
+        [[nodiscard]] bool has_room(RefreshRoom room) const;
     };
 
     void schedule(Entry& entry, Time now);

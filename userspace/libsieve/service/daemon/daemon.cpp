@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -140,8 +141,8 @@ Daemon::Daemon(const DaemonParts& parts, const DaemonSettings& settings, Configu
                 }),
       live_(parts.kernel, state_, parts.host, parts.log, parts.ledger),
       lists_(parts.loop, parts.log, [this](const std::set<std::string>& sets) { lists_changed(sets); }),
-      far_(parts.loop, state_, parts.host, parts.log,
-           [this](FarSources::Answer answer) { far_answered(std::move(answer)); }) {}
+      refreshes_(parts.loop, state_, parts.host, parts.log,
+                 [this](Refreshes::Done done) { refreshed(std::move(done)); }) {}
 
 Daemon::~Daemon() {
     call_off();
@@ -211,51 +212,55 @@ Daemon::Time Daemon::now() const {
 }
 
 void Daemon::arm() {
-    std::optional<Time> next = agenda_.next_far(far_room());
+    std::optional<Time> next = agenda_.next_refresh(room());
     if (const auto cycle = agenda_.next(); cycle && !running_) next = next ? std::min(*next, *cycle) : cycle;
     if (!next || stopping_) return timer_.unset();
     timer_.set(started_ + std::chrono::duration_cast<Time::duration>((*next - started_) / settings_.pace));
 }
 
 void Daemon::look_at_agenda() {
-    ask_far();
+    if (!held_back_.empty()) agenda_.called_off({.sets = std::exchange(held_back_, {})}, now());
+    refresh();
     if (!running_ && !stopping_)
         if (std::optional<CycleOptions> options = agenda_.take(now())) begin(std::move(*options));
     arm();
 }
 
 // What is remembered comes into force before any source is asked.
-FarRoom Daemon::far_room() const {
-    return ready_ && !next_ && !stopping_ ? far_.room() : FarRoom{};
+RefreshRoom Daemon::room() const {
+    return ready_ && !next_ && !stopping_ ? refreshes_.room() : RefreshRoom{};
 }
 
-void Daemon::ask_far() {
-    while (const std::optional<std::string> name = agenda_.take_far(now(), far_room())) {
-        // Sets that change together are read as of one moment, by a cycle.
-        if (SetsTogether::of(*configuration_).has(*name)) {
-            agenda_.answered(*name);
+void Daemon::refresh() {
+    while (std::optional<Refresh> refresh = agenda_.take_refresh(now(), room())) {
+        const std::set<std::string> all = SetsTogether::of(*configuration_).completed(refresh->sets);
+        std::set<std::string> others;
+        std::ranges::set_difference(all, refresh->sets, std::inserter(others, others.end()));
+        if (!agenda_.join(others)) {
+            held_back_.merge(refresh->sets);
             continue;
         }
-        parts_.ledger.note_cycle_begun({*name});
-        const Status asked = far_.ask(configuration_, *configuration_->find_set(*name), agenda_.fails(*name),
-                                      *settings_.sandbox);
-        if (asked) continue;
-        parts_.log.error(
-            fmt::format("set {}: its sources cannot be asked: {}", *name, asked.error().message));
-        agenda_.failed({.sets = {*name}}, now());
+        refresh->sets = all;
+        parts_.ledger.note_cycle_begun(all);
+        const Status begun = refreshes_.begin(configuration_, *refresh, *settings_.sandbox);
+        if (begun) continue;
+        parts_.log.error(fmt::format("set {}: its sources cannot be asked: {}", fmt::join(all, ", "),
+                                     begun.error().message));
+        agenda_.failed({.sets = all}, now());
     }
 }
 
-void Daemon::far_answered(FarSources::Answer answer) {
+void Daemon::refreshed(Refreshes::Done done) {
     if (stopping_) return;
-    const CycleOptions about{.sets = {answer.set}};
-    if (answer.called_off || answer.configuration != configuration_) {
-        agenda_.called_off(about, now());
-    } else if (!answer.survey) {
-        agenda_.failed(about, now());
+    const std::set<std::string>& sets = done.refresh.sets;
+    if (done.called_off || done.configuration != configuration_) {
+        agenda_.called_off({.sets = sets}, now());
+    } else if (done.surveys.empty()) {
+        agenda_.failed({.sets = sets}, now());
     } else {
-        surveyed_[answer.set] = std::move(answer.survey);
-        agenda_.answered(answer.set);
+        for (SetSurvey& survey : done.surveys)
+            surveyed_[survey.set->name] = std::make_shared<SetSurvey>(std::move(survey));
+        agenda_.refreshed(sets);
     }
     look_at_agenda();
 }
@@ -274,17 +279,10 @@ void Daemon::begin(CycleOptions options) {
     running_ = std::make_shared<Running>();
     running_->options = std::move(options);
     running_->options.sandbox = settings_.sandbox;
-    // The agenda and the ledger are to know of all sets that are asked.
-    running_->options.sets = SetsTogether::of(*configuration_).completed(std::move(running_->options.sets));
     running_->configuration = configuration_;
     running_->began = std::chrono::steady_clock::now();
-    std::set<std::string> visited = running_->options.sets;
     for (const std::string& set : running_->options.sets)
-        if (auto survey = surveyed_.extract(set)) {
-            visited.erase(set); // before
-            running_->options.surveyed.insert(std::move(survey));
-        }
-    parts_.ledger.note_cycle_begun(visited);
+        if (auto survey = surveyed_.extract(set)) running_->options.surveyed.insert(std::move(survey));
     Worker& worker = running_->options.ask == Ask::nothing ? *urgent_ : *patient_;
     if (ready_) parts_.ledger.set_state(watching::DaemonState::working);
     // At the start, what is remembered is in force before the lists of live sets are read.
@@ -302,8 +300,9 @@ void Daemon::begin(CycleOptions options) {
             // A cycle may take a program away, and its counters with it. A failure is the ledger's to show.
             (void)parts_.ledger.observe(parts_.kernel);
             job->next_look = expire(parts_.kernel, observer(), parts_.log);
-            return run_cycle(parts_.kernel, *job->configuration, state_, parts_.host, job->options,
-                             observer());
+            CycleOptions options = job->options;
+            options.ask = Ask::nothing; // the sources were asked
+            return run_cycle(parts_.kernel, *job->configuration, state_, parts_.host, options, observer());
         });
     });
 }
@@ -471,7 +470,7 @@ std::string Daemon::standing() const {
 }
 
 void Daemon::call_off() {
-    far_.call_off();
+    refreshes_.call_off();
     if (!running_ || running_->options.ask == Ask::nothing) return; // it will not be long
     running_->called_off = true;
     set_event(cancel_.get());

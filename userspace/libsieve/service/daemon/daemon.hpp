@@ -3,11 +3,11 @@
 //
 //     files, timers, interfaces, signals --> Agenda --> a cycle on a worker thread --> log, status, metrics
 //                                              | ^
-//                                              v | answers
-//                                          FarSources: servers and commands, side by side
+//                                              v | what is ready
+//                                          Refreshes: sources are asked and images built, side by side
 //
-// The loop's thread only waits and decides. A cycle without questions to sources runs at normal priority,
-// every other one at low priority. A reload or a stop calls off the cycle that is at work.
+// The loop's thread only waits and decides. A cycle that only compares runs at normal priority, every other
+// one at low priority. A reload or a stop calls off what is at work.
 #pragma once
 
 #include <atomic>
@@ -23,13 +23,13 @@
 #include "libsieve/service/config/configuration.hpp"
 #include "libsieve/service/daemon/agenda.hpp"
 #include "libsieve/service/daemon/event_loop.hpp"
-#include "libsieve/service/daemon/far_sources.hpp"
 #include "libsieve/service/daemon/interface_watch.hpp"
 #include "libsieve/service/daemon/list_watch.hpp"
 #include "libsieve/service/daemon/live_sets.hpp"
 #include "libsieve/service/daemon/narrator.hpp"
 #include "libsieve/service/daemon/notifier.hpp"
 #include "libsieve/service/daemon/prompt_host.hpp"
+#include "libsieve/service/daemon/refreshes.hpp"
 #include "libsieve/service/daemon/state_watch.hpp"
 #include "libsieve/service/daemon/worker.hpp"
 #include "libsieve/service/monitor/ledger.hpp"
@@ -93,7 +93,8 @@ class Daemon {
     void lists_changed(const std::set<std::string>& sets);
 
     [[nodiscard]] bool is_ready() const { return ready_; }
-    [[nodiscard]] bool is_idle() const { return !running_; }
+    [[nodiscard]] bool is_idle() const { return !running_; } // no cycle is at work
+    [[nodiscard]] std::size_t refreshes() const { return refreshes_.at_work(); }
     [[nodiscard]] const Configuration& configuration() const { return *configuration_; }
     [[nodiscard]] std::uint64_t cycles() const { return cycles_; } // that have ended
 
@@ -108,9 +109,9 @@ class Daemon {
     void arm();
     void look_at_agenda();
     void begin(CycleOptions options);
-    [[nodiscard]] FarRoom far_room() const;
-    void ask_far();
-    void far_answered(FarSources::Answer answer);
+    [[nodiscard]] RefreshRoom room() const;
+    void refresh();
+    void refreshed(Refreshes::Done done);
     void take_out_ended();
     void end();
     void tell(const Running& ended);
@@ -158,8 +159,9 @@ class Daemon {
     Status result_{};
     std::shared_ptr<Running> running_;
     std::map<std::string, std::shared_ptr<SetSurvey>> surveyed_; // for the next cycle
+    std::set<std::string> held_back_; // sets that change together with one that is at work
     // These end first: what they work with is above.
-    FarSources far_;
+    Refreshes refreshes_;
     std::unique_ptr<Worker> urgent_;
     std::unique_ptr<Worker> patient_;
 };

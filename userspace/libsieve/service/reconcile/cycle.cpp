@@ -104,6 +104,7 @@ SetReport report_of(const SetSurvey& survey, const CycleOptions& options) {
     } else if (survey.error) {
         report.outcome = SetOutcome::failed;
     }
+    report.times.building = survey.building;
     if (survey.examined) {
         report.times.fetching = survey.examined->asking;
         if (const auto& read = survey.examined->read) {
@@ -135,6 +136,22 @@ void examine_set(SetSurvey& survey, const StateDirectory& state, const SandboxSe
     survey.retry_after = examined.error().retry_after;
 }
 
+// Builds and stages the list, if it has changed and is not built yet.
+void build(SetSurvey& survey, const StateDirectory& state, const SandboxSettings& sandbox,
+           const control::Observer& observer) {
+    if (!survey.changed() || survey.staged) return;
+    const auto start = std::chrono::steady_clock::now();
+    auto built = build_image(*survey.set, *survey.examined, state, survey.protection, sandbox, observer);
+    survey.building =
+        std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
+    if (built) {
+        survey.staged = std::move(*built);
+        return;
+    }
+    state.discard_staged(survey.set->name);
+    survey.error = std::move(built.error());
+}
+
 class Cycle {
   public:
     Cycle(control::Kernel& kernel, const Configuration& configuration, const StateDirectory& state,
@@ -156,12 +173,10 @@ class Cycle {
             if (survey.together) together_.insert(survey.set->name);
         note_refusals(surveys);
         hold_back_if_one_fails(surveys);
-        {
-            // Before minutes are spent on building.
+        if (options_.failing == Failing::stops_all) { // before minutes are spent on building
             SIEVE_ASSIGN(const Plan plan, plan_for(surveys));
-            if (options_.failing == Failing::stops_all)
-                if (std::optional<Error> error = first_failure(surveys, plan))
-                    return tl::unexpected(std::move(*error));
+            if (std::optional<Error> error = first_failure(surveys, plan))
+                return tl::unexpected(std::move(*error));
         }
         SIEVE_TRY(build_all(surveys));
         hold_back_if_one_fails(surveys);
@@ -337,36 +352,23 @@ class Cycle {
         }
     }
 
-    // Builds and stages what has changed. A failure becomes the set's, or everyone's.
+    // Builds and stages what has changed and was not built before. A failure becomes the set's, or
+    // everyone's.
     Status build_all(std::vector<SetSurvey>& surveys) {
         SIEVE_ASSIGN(const SandboxSettings sandbox, sandbox_of(options_));
-        std::vector<std::optional<Result<SetRecord>>> built(surveys.size());
-        std::vector<std::chrono::milliseconds> times(surveys.size());
         Remarks remarks(surveys.size());
-        for_each_at_once(surveys.size(), [&](std::size_t i) {
-            const SetSurvey& survey = surveys[i];
-            if (!survey.changed()) return;
-            const auto start = std::chrono::steady_clock::now();
-            built[i] = build_image(*survey.set, *survey.examined, state_, survey.protection, sandbox,
-                                   remarks.observer(i));
-            times[i] = std::chrono::duration_cast<std::chrono::milliseconds>(
-                std::chrono::steady_clock::now() - start);
-        });
+        for_each_at_once(surveys.size(),
+                         [&](std::size_t i) { build(surveys[i], state_, sandbox, remarks.observer(i)); });
         remarks.tell(observer_);
         std::optional<Error> failure;
-        for (std::size_t i = 0; i < surveys.size(); i++) {
-            SetReport report = report_of(surveys[i], options_);
-            report.times.building = times[i];
-            if (built[i] && *built[i]) {
-                staged_.emplace(surveys[i].set->name, std::move(**built[i]));
-            } else if (built[i]) {
-                state_.discard_staged(surveys[i].set->name);
-                report.outcome = SetOutcome::failed;
-                report.error = built[i]->error();
-                surveys[i].error = built[i]->error();
-                if (!failure) failure = built[i]->error();
+        for (SetSurvey& survey : surveys) {
+            if (survey.changed()) {
+                staged_.emplace(survey.set->name, *survey.staged);
+            } else if (survey.staged) { // it waits for others
+                state_.discard_staged(survey.set->name);
             }
-            report_.sets.push_back(std::move(report));
+            report_.sets.push_back(report_of(survey, options_));
+            if (!failure && survey.error && !survey.refused()) failure = survey.error;
         }
         if (!failure || options_.failing != Failing::stops_all) return {};
         for (const auto& [name, record] : staged_) state_.discard_staged(name);
@@ -587,19 +589,76 @@ const std::optional<SetRecord>& SetSurvey::before() const {
     return examined ? examined->before : none;
 }
 
-SetSurvey survey_set(const Configuration& configuration, const SetConfiguration& set,
-                     const StateDirectory& state, HostAddresses& host, const SandboxSettings& sandbox,
-                     const control::Observer& observer) {
-    SetSurvey survey{.set = &set};
-    Result<std::vector<HostAddress>> addresses = host.read();
-    if (addresses) {
-        survey.protection = protection_of(configuration, set, std::move(*addresses));
-        examine_set(survey, state, sandbox, observer);
-    } else {
-        survey.examined = remembered(set, state, observer);
-        survey.error = std::move(addresses.error());
+namespace {
+
+// Surveys every set, or these only. Sets that change together are read as of one moment.
+std::vector<SetSurvey> survey(const Configuration& configuration, const std::set<std::string>* only,
+                              const std::vector<HostAddress>& addresses, const StateDirectory& state,
+                              const CycleOptions& options, const SandboxSettings& sandbox,
+                              const control::Observer& observer) {
+    std::vector<SetSurvey> surveys(configuration.sets.size());
+    const auto survey_those = [&](const SetsTogether& together, const auto& concerned) {
+        Remarks remarks(surveys.size());
+        const std::set<std::string> asked = together.completed(options.sets);
+        for_each_at_once(surveys.size(), [&](std::size_t i) {
+            const SetConfiguration& set = configuration.sets[i];
+            if (!concerned(set.name)) return;
+            SetSurvey& survey = surveys[i] = {};
+            if (const auto ready = options.surveyed.find(set.name); ready != options.surveyed.end()) {
+                survey = std::move(*ready->second);
+                return;
+            }
+            survey.set = &set;
+            survey.protection = protection_of(configuration, set, addresses);
+            survey.asked = is_asked(options, asked, set);
+            survey.together = together.has(set.name);
+            examine_set(survey, state, sandbox, remarks.observer(i));
+        });
+        remarks.tell(observer);
+    };
+    SetsTogether together = SetsTogether::of(configuration);
+    survey_those(together, [&](const std::string& set) { return only == nullptr || only->contains(set); });
+    for (int looks = 1; options.ask != Ask::nothing && !together.still(); looks++) {
+        const SetsTogether before = std::exchange(together, SetsTogether::of(configuration));
+        const bool lacks_some = only != nullptr && together.completed(*only) != *only;
+        if (looks == most_looks || lacks_some) {
+            for (SetSurvey& one : surveys)
+                if (one.together && one.asked)
+                    one.error = Error{ErrorKind::bad_input, "another manifest came while it was read"};
+            break;
+        }
+        survey_those(together, [&](const std::string& set) {
+            return (before.has(set) || together.has(set)) && (only == nullptr || only->contains(set));
+        });
     }
-    return survey;
+    return surveys;
+}
+
+} // namespace
+
+std::vector<SetSurvey> refresh_sets(const Configuration& configuration, const std::set<std::string>& names,
+                                    const StateDirectory& state, HostAddresses& host,
+                                    const SandboxSettings& sandbox, const control::Observer& observer) {
+    const Result<std::vector<HostAddress>> addresses = host.read();
+    const CycleOptions options{.ask = addresses ? Ask::some : Ask::nothing, .sets = names};
+    std::vector<SetSurvey> surveys =
+        survey(configuration, &names, addresses.value_or(std::vector<HostAddress>()), state, options, sandbox,
+               observer);
+    std::erase_if(surveys, [](const SetSurvey& one) { return one.set == nullptr; });
+    if (!addresses)
+        for (SetSurvey& one : surveys) {
+            one.asked = true;
+            one.error = addresses.error();
+        }
+    // Of those that change together, none has use for its image if one fails.
+    const bool some_fails =
+        std::ranges::any_of(surveys, [](const SetSurvey& one) { return one.together && one.error; });
+    Remarks remarks(surveys.size());
+    for_each_at_once(surveys.size(), [&](std::size_t i) {
+        if (!surveys[i].together || !some_fails) build(surveys[i], state, sandbox, remarks.observer(i));
+    });
+    remarks.tell(observer);
+    return surveys;
 }
 
 Result<std::vector<SetSurvey>> survey_sets(const Configuration& configuration, const StateDirectory& state,
@@ -610,39 +669,7 @@ Result<std::vector<SetSurvey>> survey_sets(const Configuration& configuration, c
         SIEVE_ASSIGN(addresses, host.read());
     }
     SIEVE_ASSIGN(const SandboxSettings sandbox, sandbox_of(options));
-    std::vector<SetSurvey> surveys(configuration.sets.size());
-    const auto survey_those = [&](const SetsTogether& together, const auto& concerned) {
-        Remarks remarks(surveys.size());
-        const std::set<std::string> asked = together.completed(options.sets);
-        for_each_at_once(surveys.size(), [&](std::size_t i) {
-            const SetConfiguration& set = configuration.sets[i];
-            if (!concerned(set.name)) return;
-            SetSurvey& survey = surveys[i] = {};
-            survey.set = &set;
-            survey.protection = protection_of(configuration, set, addresses);
-            survey.asked = is_asked(options, asked, set);
-            survey.together = together.has(set.name);
-            if (const auto before = options.surveyed.find(set.name);
-                before != options.surveyed.end() && before->second && !survey.together)
-                survey = std::move(*before->second);
-            else
-                examine_set(survey, state, sandbox, remarks.observer(i));
-        });
-        remarks.tell(observer);
-    };
-    SetsTogether together = SetsTogether::of(configuration);
-    survey_those(together, [](const std::string&) { return true; });
-    for (int looks = 1; options.ask != Ask::nothing && !together.still(); looks++) {
-        if (looks == most_looks) {
-            for (SetSurvey& survey : surveys)
-                if (survey.together && survey.asked)
-                    survey.error = Error{ErrorKind::bad_input, "another manifest came while it was read"};
-            break;
-        }
-        const SetsTogether before = std::exchange(together, SetsTogether::of(configuration));
-        survey_those(together, [&](const std::string& set) { return before.has(set) || together.has(set); });
-    }
-    return surveys;
+    return survey(configuration, nullptr, addresses, state, options, sandbox, observer);
 }
 
 WantedSets wanted_sets(const std::vector<SetSurvey>& surveys) {

@@ -40,7 +40,7 @@ struct SetSurvey;
 struct CycleOptions {
     Ask ask = Ask::all;
     std::set<std::string> sets{}; // with Ask::some
-    // Of these sets, what survey_set() has found out about this configuration. The cycle takes it.
+    // Of these sets, what refresh_sets() has made ready for this configuration. The cycle takes it.
     std::map<std::string, std::shared_ptr<SetSurvey>> surveyed{};
     Failing failing = Failing::stops_all;
     // Failures in a row of sets whose sources were asked before; the next wait depends on them.
@@ -63,17 +63,22 @@ struct SetSurvey {
     std::optional<Error> error{};                      // of a source, a list, or a guard
     std::optional<std::chrono::seconds> retry_after{}; // a server that failed wants to be asked again then
     Protection protection{};
+    std::optional<SetRecord> staged{}; // the image of a list that has changed, once it is built
+    std::chrono::milliseconds building{0};
 
     [[nodiscard]] bool changed() const { return !error && examined && examined->changed(); }
     [[nodiscard]] const std::optional<SetRecord>& before() const;
     [[nodiscard]] bool refused() const { return examined && examined->refusal; }
 };
 
-// Asks the sources of one set that follows no stream, as a cycle would, and changes nothing: on any thread,
-// and at the same time as cycles. Its failure is in the survey, which points into the configuration.
-[[nodiscard]] SetSurvey survey_set(const Configuration& configuration, const SetConfiguration& set,
-                                   const StateDirectory& state, HostAddresses& host,
-                                   const SandboxSettings& sandbox, const control::Observer& observer);
+// Asks the sources of these sets, which follow no stream, and builds and stages the images of lists that have
+// changed. Nothing comes into force: a cycle takes the result, which points into the configuration. On any
+// thread, and at the same time as cycles and refreshes of other sets. What fails is in the surveys.
+[[nodiscard]] std::vector<SetSurvey> refresh_sets(const Configuration& configuration,
+                                                  const std::set<std::string>& names,
+                                                  const StateDirectory& state, HostAddresses& host,
+                                                  const SandboxSettings& sandbox,
+                                                  const control::Observer& observer);
 
 // Examines every set as the options say, several at a time. Changes nothing. A set that follows a stream is
 // not asked. Sets that change together are read as of one moment, and if one of them is asked, all are.
