@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // What happened to a list since its image was built, on disk, before it happens in the kernel.
 //
-// A file of records. Each has its length, its type, a number that rises by one, and a checksum. Two types:
+// A file of records (lists/record_log.hpp). Two types:
 //
 //     change   claims that came and went. Written before the first filter is touched
 //     done     every filter in force has all changes so far: the maps, and each header's number of changes
 //
-// A record that a crash cut short has no valid checksum. It is dropped. If a valid record follows it, it was
-// not cut short: the journal is damaged. A change without a `done` after it leaves it unknown which keys are
-// in the filters. The journal is not flushed to the disk for each change: the page cache survives this
+// A record that a crash cut short is dropped. A change without a `done` after it leaves it unknown which keys
+// are in the filters. The journal is not flushed to the disk for each change: the page cache survives this
 // process, and when the machine dies, the filters die with it, and the source is asked for the whole list.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "libsieve/service/lists/claim.hpp"
+#include "libsieve/service/lists/record_log.hpp"
 #include "libsieve/util/result.hpp"
-#include "libsieve/util/unique_fd.hpp"
 
 namespace sieve::service::live {
 
@@ -52,18 +51,13 @@ class Journal {
     [[nodiscard]] Status append(const ClaimChange& change);
     [[nodiscard]] Status append_done(const std::vector<NotedFilter>& filters);
 
-    [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
-    [[nodiscard]] const std::string& path() const { return path_; }
+    [[nodiscard]] std::uint64_t bytes() const { return log_.bytes(); }
+    [[nodiscard]] const std::string& path() const { return log_.path(); }
 
   private:
-    Journal(std::string path, UniqueFd file, std::uint64_t bytes, std::uint64_t next)
-        : path_(std::move(path)), file_(std::move(file)), bytes_(bytes), next_(next) {}
-    [[nodiscard]] Status write_record(std::uint32_t type, const std::string& payload);
+    explicit Journal(RecordLog log) : log_(std::move(log)) {}
 
-    std::string path_;
-    UniqueFd file_;
-    std::uint64_t bytes_ = 0;
-    std::uint64_t next_ = 0; // number of the next record
+    RecordLog log_;
 };
 
 } // namespace sieve::service::live
