@@ -290,6 +290,8 @@ EXAMPLES := share/doc/xdp-sieve/examples
 # Their names start from the folder examples/, here and where they are installed. The example's lists are beside it.
 EXAMPLE_FILES := xdp-sieve.toml friends.txt c2.txt blocklist.d/sample.txt \
 	$(addprefix monitoring/,xdp-sieve.rules.yml xdp-sieve.rules.test.yml grafana-dashboard.json)
+# Where fail2ban looks for what carries out its bans.
+FAIL2BAN_ACTION = $(DESTDIR)$(SYSCONFDIR)/fail2ban/action.d/xdp-sieve.conf
 # The service reads /etc/xdp-sieve. A tree under another prefix is for packages and tests.
 SYSCONFDIR ?= $(if $(filter /usr /usr/local,$(PREFIX)),/etc,$(PREFIX)/etc)
 MAN_PAGES := xdp-sieve.8 xdp-sieved.8 xdp-sieve.toml.5
@@ -327,6 +329,7 @@ install: $(BPF_OBJ) $(B)/libsieve.so $(B)/libsieve.a $(B)/xdp-sieve $(B)/xdp-sie
 		ln -sf "$$(basename $$link | sed s/sieved/sieve/)" $(DESTDIR)$$link; \
 	done
 	$(foreach one,$(EXAMPLE_FILES),install -D -m 644 examples/$(one) $(DESTDIR)$(PREFIX)/$(EXAMPLES)/$(one) &&) true
+	install -D -m 644 examples/fail2ban/xdp-sieve.conf $(FAIL2BAN_ACTION)
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/sieve include/sieve/*.h
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/libsieve $(LIB_HEADERS)
 	install -D -m 644 -t $(DESTDIR)$(LIBDIR) $(B)/libsieve.a
@@ -362,6 +365,10 @@ uninstall:
 			$(EXAMPLES)/monitoring $(EXAMPLES) \
 			share/doc/xdp-sieve; do \
 		[ ! -d $(DESTDIR)$(PREFIX)/$$folder ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(PREFIX)/$$folder; \
+	done
+	rm -f $(FAIL2BAN_ACTION)
+	for folder in fail2ban/action.d fail2ban; do \
+		[ ! -d $(DESTDIR)$(SYSCONFDIR)/$$folder ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(SYSCONFDIR)/$$folder; \
 	done
 	[ ! -d $(DESTDIR)$(SYSCONFDIR)/xdp-sieve ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(SYSCONFDIR)/xdp-sieve
 

@@ -77,18 +77,24 @@ absent() {
     done
 }
 
-# CrowdSec for the service's tests, unpacked only: its installation script needs its makers' servers. Without it those
-# tests are skipped.
-crowdsec=/var/cache/xdp-sieve/crowdsec
-unpack_crowdsec() {
-    [ "$(id -u)" -eq 0 ] && [ ! -x "$crowdsec/usr/bin/crowdsec" ] || return 0
+# CrowdSec and fail2ban for the service's tests, unpacked only: CrowdSec's installation script needs its makers'
+# servers, and fail2ban would run. Without them those tests are skipped.
+unpacked=/var/cache/xdp-sieve
+# unpack PACKAGE PROGRAM
+unpack() {
+    [ "$(id -u)" -eq 0 ] && [ ! -x "$unpacked/$1/usr/bin/$2" ] || return 0
     local folder
     folder=$(mktemp -d)
-    if (cd "$folder" && timeout 300 apt-get -q -o APT::Sandbox::User=root download crowdsec) >/dev/null 2>&1; then
-        mkdir -p "${crowdsec%/*}"
-        dpkg-deb -x "$folder"/crowdsec_*.deb "$crowdsec.new" && rm -rf "$crowdsec" && mv "$crowdsec.new" "$crowdsec"
+    if (cd "$folder" && timeout 300 apt-get -q -o APT::Sandbox::User=root download "$1") >/dev/null 2>&1; then
+        mkdir -p "$unpacked"
+        dpkg-deb -x "$folder/$1"_*.deb "$unpacked/$1.new" && rm -rf "${unpacked:?}/$1" &&
+            mv "$unpacked/$1.new" "$unpacked/$1"
     fi
     rm -rf "$folder"
+}
+unpack_all() {
+    unpack crowdsec crowdsec
+    unpack fail2ban fail2ban-server
 }
 
 # promtool judges metrics and alert rules. Its package, prometheus, brings a server that would start with the machine,
@@ -112,7 +118,7 @@ get_promtool() {
 mapfile -t missing < <(absent "${packages[@]}")
 mapfile -t wanted < <(absent "${wishes[@]}")
 if [ $((${#missing[@]} + ${#wanted[@]})) -eq 0 ]; then
-    unpack_crowdsec
+    unpack_all
     get_promtool
     exit 0
 fi
@@ -140,5 +146,5 @@ if ! { apt-get update && { install "${missing[@]}" "${wanted[@]}" || install "${
     echo "install-deps: apt-get failed; this project needs Debian 12 (bookworm) or newer and its package mirror" >&2
     exit 1
 fi
-unpack_crowdsec
+unpack_all
 get_promtool

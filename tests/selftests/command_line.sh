@@ -80,7 +80,7 @@ means() {
 words_of_others() {
     means "\`xdp-sieve delete $IN_IF bad 192.0.2.1\`" del "$IN_IF" bad 192.0.2.1
     means "\`xdp-sieve insert $IN_IF bad 192.0.2.1\`" add "$IN_IF" bad 192.0.2.1
-    means "\`xdp-sieve insert $IN_IF NAME 192.0.2.1\`" ban "$IN_IF" 192.0.2.1
+    means "\`xdp-sieve insert $IN_IF NAME 192.0.2.1\`" block "$IN_IF" 192.0.2.1
     means "\`xdp-sieve explain $IN_IF 192.0.2.1\`" test "$IN_IF" bad 192.0.2.1
     means "\`xdp-sieve delete $IN_IF bad KEY\`" flush "$IN_IF" bad
     means "\`xdp-sieve status\`" list

@@ -228,10 +228,14 @@ Result<Exit> run(ApplyArguments& arguments, Context& context) {
     SIEVE_ASSIGN(service::Configuration written, service::load_configuration(arguments.path));
     SIEVE_ASSIGN(const service::Configuration configuration,
                  service::live::with_companions(std::move(written)));
-    for (const service::SetConfiguration& set : configuration.sets)
+    for (const service::SetConfiguration& set : configuration.sets) {
+        if (service::follows_bans(set))
+            remark(context,
+                   fmt::format("set {}: only xdp-sieved follows bans; what is in force stays", set.name));
         if (const service::CrowdsecSpec* stream = service::followed_stream(set))
             remark(context, fmt::format("set {}: only xdp-sieved follows {}; what is in force stays",
                                         set.name, service::source_name(*stream)));
+    }
     if (arguments.check) return run_check(arguments, configuration, context);
     if (arguments.diff) return run_diff(arguments, configuration, context);
     return run_apply(arguments, configuration, context);

@@ -44,6 +44,9 @@ void define_command_line(CLI::App& app, Context& context) {
     add_pause(app, context);
     add_resume(app, context);
     add_accept(app, context);
+    add_ban(app, context);
+    add_unban(app, context);
+    add_banned(app, context);
     add_apply(app, context);
     add_config(app, context);
     add_publish(app, context);

@@ -19,7 +19,6 @@
 #include "libsieve/service/config/configuration.hpp"
 #include "libsieve/service/monitor/manager.hpp"
 #include "libsieve/service/state/pauses.hpp"
-#include "libsieve/service/state/state_directory.hpp"
 #include "libsieve/util/printable.hpp"
 #include "libsieve/util/unfinished.hpp"
 #include "xdp-sieve/command.hpp"
@@ -42,14 +41,6 @@ Status check_name(const std::string& interface) {
                           });
     if (possible) return {};
     return invalid_request(fmt::format("{}: no interface can have this name", printable(interface)));
-}
-
-// What holds pauses must be a state directory. One that a daemon works with is.
-Status make_state(const std::string& path, const Context& context) {
-    const auto made = service::StateDirectory::open(path, std::chrono::milliseconds(0), {},
-                                                    {.spare = {}, .tell = observer(context).remark});
-    if (!made && made.error().kind != ErrorKind::busy) return tl::unexpected(made.error());
-    return {};
 }
 
 struct Unloaded {

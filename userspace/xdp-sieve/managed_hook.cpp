@@ -106,6 +106,13 @@ std::optional<service::Configuration> configuration_at(const std::string& path) 
     return service::read_configuration(**text, file).configuration;
 }
 
+Status make_state(const std::string& path, const Context& context) {
+    const auto made = service::StateDirectory::open(path, std::chrono::milliseconds(0), {},
+                                                    {.spare = {}, .tell = observer(context).remark});
+    if (!made && made.error().kind != ErrorKind::busy) return tl::unexpected(made.error());
+    return {};
+}
+
 std::string paused_text(const service::Pauses& pauses) {
     return pauses.everywhere ? std::string("every interface")
                              : fmt::format("{}", fmt::join(pauses.interfaces, ", "));

@@ -35,6 +35,9 @@ inline constexpr char help_of_managed[] = "also on a hook that the service manag
 // if it cannot be read.
 [[nodiscard]] std::optional<service::Configuration> configuration_at(const std::string& path);
 
+// Sees to it that a state directory is there. One that a daemon works with is.
+[[nodiscard]] Status make_state(const std::string& path, const Context& context);
+
 // "eth0, eth1" or "every interface"
 [[nodiscard]] std::string paused_text(const service::Pauses& pauses);
 

@@ -98,9 +98,9 @@ std::string explain_line(const Sorted& sorted) {
 std::string translated(const std::string& word, const Words& rest, const Words& known,
                        const IsInterface& is_interface) {
     const Sorted sorted = sort(rest, is_interface);
-    if (is_one_of(word, {"ban", "block", "deny", "drop", "blacklist"}))
+    if (is_one_of(word, {"block", "deny", "drop", "blacklist"}))
         return fmt::format("`{}` puts a key on a list in force", line("insert", with_keys(sorted)));
-    if (is_one_of(word, {"del", "rm", "unban", "unblock"}))
+    if (is_one_of(word, {"del", "rm", "unblock"}))
         return fmt::format("`{}` takes a key off a list in force", line("delete", with_keys(sorted)));
     if (is_one_of(word, {"test", "check", "contains", "lookup", "get"}))
         return fmt::format("`{}` says what becomes of a packet with this key", explain_line(sorted));

@@ -23,6 +23,7 @@
 #include "libsieve/fleet/fleet_tasks.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "libsieve/service/config/configuration_reader.hpp"
+#include "libsieve/service/daemon/ban_talk.hpp"
 #include "libsieve/service/daemon/daemon.hpp"
 #include "libsieve/service/daemon/public_face.hpp"
 #include "libsieve/service/live/companion.hpp"
@@ -138,8 +139,9 @@ Result<Exit> serve(const Arguments& arguments, service::Log& log) {
                                          },
                                      .told = [&](const std::string& standing) { face.tell(standing, log); },
                                      .trouble_beside = [&face] { return face.trouble(); }};
+    SIEVE_ASSIGN(const std::string ban_socket, service::ban_socket_path());
     SIEVE_ASSIGN(const std::unique_ptr<service::Daemon> daemon,
-                 service::Daemon::start(parts, {.configuration = path}));
+                 service::Daemon::start(parts, {.configuration = path, .ban_socket = ban_socket}));
     log.info(fmt::format("xdp-sieved {} runs with {}", version, path));
     SIEVE_TRY(daemon->run());
     return Exit::done;

@@ -41,9 +41,9 @@ TEST(MeantCommand, TheWordsOfOthers) {
     for (const auto& [typed, command] :
          {std::pair{"del eth0 bad 192.0.2.1", "`xdp-sieve delete eth0 bad 192.0.2.1`"},
           {"del bad 192.0.2.1", "`xdp-sieve delete IFACE bad 192.0.2.1`"},
-          {"ban 192.0.2.1", "`xdp-sieve insert IFACE NAME 192.0.2.1`"},
-          {"ban eth0 192.0.2.0/24", "`xdp-sieve insert eth0 NAME 192.0.2.0/24`"},
-          {"-q ban 2001:db8::1 eth0 bad", "`xdp-sieve insert eth0 bad 2001:db8::1`"},
+          {"block 192.0.2.1", "`xdp-sieve insert IFACE NAME 192.0.2.1`"},
+          {"block eth0 192.0.2.0/24", "`xdp-sieve insert eth0 NAME 192.0.2.0/24`"},
+          {"-q block 2001:db8::1 eth0 bad", "`xdp-sieve insert eth0 bad 2001:db8::1`"},
           {"test eth0 bad 192.0.2.1", "`xdp-sieve explain eth0 192.0.2.1`"},
           {"test", "`xdp-sieve explain IFACE KEY`"},
           {"flush eth0 bad", "`xdp-sieve delete eth0 bad KEY`"},

@@ -191,6 +191,23 @@ TEST(ConfigurationReader, TakesCrowdsec) {
                                               .certificates = "/ca.pem"}}));
 }
 
+TEST(ConfigurationReader, TakesBans) {
+    EXPECT_EQ(sources("[\"bans\"]"), std::vector<SourceSpec>{BanSpec{}});
+    EXPECT_EQ(sources("\"bans\""), std::vector<SourceSpec>{BanSpec{}});
+    // A file of that name.
+    EXPECT_EQ(sources("[\"./bans\"]"), std::vector<SourceSpec>{FileSpec{"/etc/xdp-sieve/bans"}});
+    const Configuration configuration = right(std::string("[service]\nban-group = \"ops\"\n") + interface +
+                                              "[set.bad]\nsources = [\"bans\"]\n");
+    EXPECT_EQ(configuration.ban_group, "ops");
+    const SetConfiguration& set = configuration.sets[0];
+    EXPECT_TRUE(follows_bans(set));
+    EXPECT_TRUE(follows_stream(set));
+    EXPECT_EQ(followed_stream(set), nullptr);
+    EXPECT_EQ(set.feed.build.kind.kind, static_cast<std::uint32_t>(SIEVE_KIND_DDLCBF));
+    EXPECT_EQ(right(small()).ban_group, "");
+    EXPECT_FALSE(follows_stream(right(small()).sets[0]));
+}
+
 TEST(Configuration, TellsWhichSetFollowsAStream) {
     const Configuration configuration = right(
         std::string(interface) + "[set.bad]\nsources = { crowdsec = \"http://lapi\", key-file = \"key\" }\n");
@@ -370,7 +387,7 @@ const Wrong wrong[] = {
     {"CrowdsecBesideAFile", with_sources("[\"a.txt\", " + crowdsec("") + "]"), 5, "set.bad.sources",
      "no other source"},
     {"CrowdsecOfPorts", with_sources(crowdsec("")) + "key = \"src,dport\"\n", 6, "set.bad.key",
-     R"(expected "src" or "dst" for a set that follows CrowdSec)"},
+     R"(expected "src" or "dst" for a set that follows CrowdSec or bans)"},
     {"Action", in_set("action = \"reject\""), 6, "set.bad.action", R"("drop", "pass" or "count")"},
     {"ActionAndRedirect", in_set("action = \"drop\"\nredirect = \"eth1\""), 7, "set.bad.redirect",
      "an action already"},
@@ -403,7 +420,7 @@ const Wrong wrong[] = {
     {"ExceptLive", in_set("except = \"a\"\nkind = \"ddlcbf\""), 6, "set.bad.except",
      "kind ddlcbf changes while it is in force"},
     {"ExceptStream", with_sources(crowdsec("")) + "except = \"a\"\n", 6, "set.bad.except",
-     "a set that follows CrowdSec changes while it is in force"},
+     "a set that follows CrowdSec or bans changes while it is in force"},
     {"Seed", in_set("seed = 1"), 6, "set.bad.seed", "unknown key"},
     {"GuardShare", in_set("guards.most-shrink = 50"), 6, "set.bad.guards.most-shrink",
      "a share from 0 to 1, found 50"},

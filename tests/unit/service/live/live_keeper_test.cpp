@@ -31,8 +31,9 @@ class LiveKeeperTest : public testing::Test, public LiveWorld {
     std::optional<Decisions> answer{Decisions{}};
     SandboxSettings sandbox = in_process();
 
-    static Configuration configuration_of(SetConfiguration set) {
+    Configuration configuration_of(SetConfiguration set) {
         Configuration configuration;
+        configuration.state_directory = files.path("state");
         configuration.interfaces = {{.name = "eth0", .sets = {set.name}}};
         configuration.sets = {std::move(set)};
         return with_companions(configuration).value();
@@ -617,6 +618,132 @@ TEST_F(WatchedFileTest, AListThatWasLostIsReadAgain) {
     EXPECT_TRUE(in_force_has("192.0.2.2"));
     EXPECT_TRUE(in_force_has("192.0.2.3"));
     EXPECT_EQ(keys_in_force(), 2U);
+}
+
+// --- bans
+
+class BansKeeperTest : public LiveKeeperTest {
+  protected:
+    BanLedger ledger{files.path("state"), "block"};
+
+    static SetConfiguration ban_set() {
+        SetConfiguration set = stream_set();
+        set.sources = {BanSpec{}};
+        return set;
+    }
+    static BanChange ban(const std::string& address, Time until = never) {
+        return {.prefix = test::prefix_of(address), .ban = {.until = until}};
+    }
+    static BanChange unban(const std::string& address) {
+        return {.step = BanStep::remove, .prefix = test::prefix_of(address)};
+    }
+    void change(const std::vector<BanChange>& changes, LiveKeeper& keeper) {
+        const Status appended = ledger.append(changes);
+        ASSERT_TRUE(appended) << appended.error().message;
+        keeper.wake();
+        settle(keeper);
+    }
+    std::unique_ptr<LiveKeeper> in_force() {
+        auto keeper = open(ban_set());
+        put_in_force();
+        put_in_force("block-ranges");
+        settle(*keeper);
+        return keeper;
+    }
+};
+
+TEST_F(BansKeeperTest, FollowsTheLedger) {
+    const auto keeper = in_force();
+    EXPECT_TRUE(keeper->state().in_step); // nothing is banned
+    change({ban("192.0.2.1"), ban("192.0.2.2", now + 1h), ban("198.51.100.0/24")}, *keeper);
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    EXPECT_TRUE(in_force_has("192.0.2.2"));
+    EXPECT_EQ(ranges_in_force(), 1U);
+    const LiveKeeper::State state = keeper->state();
+    EXPECT_TRUE(state.ledger.bytes > 0 && state.ledger.has(ledger.mark()));
+    EXPECT_FALSE(state.settles);
+    EXPECT_EQ(state.lacks, "");
+    change({unban("192.0.2.1"), ban("192.0.2.3"), unban("192.0.2.3"), unban("192.0.2.9"), ban("192.0.2.4")},
+           *keeper);
+    EXPECT_FALSE(in_force_has("192.0.2.1"));
+    EXPECT_TRUE(in_force_has("192.0.2.2"));
+    EXPECT_FALSE(in_force_has("192.0.2.3"));
+    EXPECT_TRUE(in_force_has("192.0.2.4"));
+    change({unban("192.0.2.4"), {.step = BanStep::flush}, ban("192.0.2.5")}, *keeper);
+    EXPECT_EQ(keys_in_force(), 2U); // with the one that stands for none
+    EXPECT_TRUE(in_force_has("192.0.2.5"));
+    EXPECT_EQ(keeper->state().ranges, 0U);
+    EXPECT_TRUE(asked.empty()); // nobody else
+}
+
+TEST_F(BansKeeperTest, AnEndIsKeptToTheMillisecond) {
+    const auto keeper = in_force();
+    change({ban("192.0.2.1", now + 60s), ban("192.0.2.2", now + 60s)}, *keeper);
+    change({ban("192.0.2.2", now + 60s - 1ms)}, *keeper); // less than CrowdSec's ends may differ
+    now += 60s - 1ms;
+    keeper->step();
+    EXPECT_FALSE(in_force_has("192.0.2.2"));
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    now += 1ms;
+    settle(*keeper);
+    EXPECT_FALSE(in_force_has("192.0.2.1"));
+    // One that was over before anybody looked takes the place of one without an end.
+    change({ban("192.0.2.3")}, *keeper);
+    ASSERT_TRUE(in_force_has("192.0.2.3"));
+    change({ban("192.0.2.3", now - 1s)}, *keeper);
+    EXPECT_FALSE(in_force_has("192.0.2.3"));
+}
+
+TEST_F(BansKeeperTest, SaysWhatIsNotInForce) {
+    const auto keeper = open(ban_set());
+    settle(*keeper);
+    change({ban("192.0.2.1")}, *keeper);
+    EXPECT_EQ(keeper->state().lacks, "no interface has the set in force");
+    EXPECT_FALSE(keeper->state().settles);
+}
+
+TEST_F(BansKeeperTest, WithoutAnImageTheFirstOneHasTheBans) {
+    ASSERT_TRUE(ledger.append({ban("192.0.2.1"), ban("198.51.100.0/24")}));
+    const auto keeper = open(ban_set());
+    put_in_force();
+    put_in_force("block-ranges");
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    EXPECT_EQ(ranges_in_force(), 1U);
+}
+
+// A guard of size has no say: each ban was asked for by hand.
+TEST_F(BansKeeperTest, ListsGrowAndShrinkAsTheyLike) {
+    const auto keeper = in_force();
+    std::vector<BanChange> many;
+    for (int i = 0; i < 3000; i++)
+        many.push_back(ban("10.0." + std::to_string(i / 250) + "." + std::to_string(i % 250)));
+    for (int i = 0; i < 500; i++) many.push_back(ban("10.9." + std::to_string(i % 250) + ".0/24"));
+    change({ban("192.0.2.1"), ban("198.51.100.0/24")}, *keeper);
+    change(many, *keeper);
+    EXPECT_EQ(keeper->state().entries, 3001U);
+    EXPECT_EQ(keeper->state().ranges, 251U);
+    change({{.step = BanStep::flush}}, *keeper);
+    EXPECT_EQ(keeper->state().entries, 0U);
+    EXPECT_EQ(keeper->state().ranges, 0U);
+    EXPECT_EQ(last(LiveEvent::What::failed), nullptr);
+}
+
+TEST_F(BansKeeperTest, ADamagedLedgerChangesNothing) {
+    const auto keeper = in_force();
+    change({ban("192.0.2.1")}, *keeper);
+    const std::string path = ban_ledger_path(files.path("state"), "block");
+    std::filesystem::rename(path, path + ".old");
+    std::ofstream(path) << "something else";
+    keeper->wake();
+    settle(*keeper);
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    EXPECT_FALSE(keeper->state().in_step);
+    ASSERT_NE(last(LiveEvent::What::failed), nullptr);
+    std::filesystem::rename(path + ".old", path);
+    change({ban("192.0.2.2")}, *keeper);
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    EXPECT_TRUE(in_force_has("192.0.2.2"));
+    EXPECT_TRUE(keeper->state().in_step);
 }
 
 TEST(Companions, StandBesideTheirSetsEverywhere) {

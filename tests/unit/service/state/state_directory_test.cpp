@@ -260,6 +260,8 @@ TEST_F(StateDirectoryTest, WhatIsNotOfThisVersionIsSetAside) {
             const StateDirectory state = open();
             kept = keep(state, "bad", {"192.0.2.1"}).identity;
             ASSERT_TRUE(state.keep_hooks(hooks));
+            std::filesystem::create_directory(path + "/bans");
+            std::ofstream(path + "/bans/bad") << "bans";
         }
         damage();
         EXPECT_FALSE(StateDirectory::look(path).read("bad", remark()));
@@ -272,6 +274,7 @@ TEST_F(StateDirectoryTest, WhatIsNotOfThisVersionIsSetAside) {
         EXPECT_FALSE(state.read("bad", remark()));
         EXPECT_TRUE(std::filesystem::exists(aside + "/sets/bad/" + kept + ".sieve"));
         EXPECT_EQ(state.hooks(remark()).value(), hooks) << "it says by itself whether it can be understood";
+        EXPECT_EQ(content(path + "/bans/bad"), "bans") << "likewise";
     }
     int left = 0;
     for (const auto& entry : std::filesystem::directory_iterator(path))

@@ -32,6 +32,14 @@ const InterfaceConfiguration* entry_for(const Configuration& configuration, cons
     return found;
 }
 
+bool follows_bans(const SetConfiguration& set) {
+    return !set.sources.empty() && std::holds_alternative<BanSpec>(set.sources.front());
+}
+
+bool follows_stream(const SetConfiguration& set) {
+    return followed_stream(set) != nullptr || follows_bans(set);
+}
+
 const CrowdsecSpec* followed_stream(const SetConfiguration& set) {
     return set.sources.empty() ? nullptr : std::get_if<CrowdsecSpec>(&set.sources.front());
 }

@@ -78,6 +78,7 @@ struct Configuration {
         standard_listen; // of metrics and status page: "ADDRESS:PORT" or "[ADDRESS]:PORT"; empty: off
     std::vector<InterfaceConfiguration> interfaces{}; // in the order of the file
     std::vector<SetConfiguration> sets{};             // by name
+    std::string ban_group{};                          // whose members may ban; empty: only root may
     std::optional<FleetConfiguration> fleet{};        // that this host belongs to, or publishes to
 
     [[nodiscard]] const SetConfiguration* find_set(std::string_view name) const;
@@ -88,9 +89,12 @@ struct Configuration {
 [[nodiscard]] const InterfaceConfiguration* entry_for(const Configuration& configuration,
                                                       const std::string& interface, kernel::HookPoint hook);
 
-// The stream that the set follows; nothing for a set whose sources are asked. A set with a stream has no
-// other source.
+// The API whose stream the set follows; nothing for any other set. A set with a stream has no other source.
 [[nodiscard]] const CrowdsecSpec* followed_stream(const SetConfiguration& set);
+// Whether the set's source is the ledger of bans, a stream as well.
+[[nodiscard]] bool follows_bans(const SetConfiguration& set);
+// Whether it is either.
+[[nodiscard]] bool follows_stream(const SetConfiguration& set);
 
 // Whether a match with the set keeps a packet from where it goes, on any interface.
 [[nodiscard]] bool takes_packets(const Configuration& configuration, const SetConfiguration& set);

@@ -76,6 +76,12 @@ class Reader {
                 section.expected(*table.get("listen"), "listen", address);
             configuration_.listen = *text;
         }
+        constexpr std::string_view group = "the name of a group";
+        if (const auto text = section.text("ban-group", group)) {
+            if (text->find('\0') != std::string::npos)
+                section.expected(*table.get("ban-group"), "ban-group", group);
+            configuration_.ban_group = *text;
+        }
         section.finish();
     }
 

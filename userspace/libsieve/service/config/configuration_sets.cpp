@@ -103,10 +103,10 @@ void check_exceptions(Section& section, const toml::table& table, const std::fil
                       SetConfiguration& set) {
     if (set.feed.except.empty()) return;
     const FilterKind& kind = kind_of(set.feed.build.kind.kind);
-    if (followed_stream(set) != nullptr)
+    if (follows_stream(set))
         return section.mistake(
             *table.get("except"), "except",
-            "a set that follows CrowdSec changes while it is in force, so it cannot promise "
+            "a set that follows CrowdSec or bans changes while it is in force, so it cannot promise "
             "that exceptions do not match");
     if (kind.facts().changes_live && kind.exact() == nullptr)
         return section.mistake(*table.get("except"), "except",
@@ -127,6 +127,7 @@ void fill_in(Section& section, SetConfiguration& set) {
                         kind_name(build.kind.kind)));
     set.feed.chosen.clear(); // it is a feed, whatever was chosen
     // A set whose single keys change is a filter.
+    if (follows_bans(set) && build.kind.kind == automatic_kind) build.kind.kind = SIEVE_KIND_DDLCBF;
     if (followed_stream(set) != nullptr && build.kind.kind == automatic_kind)
         build.kind.kind =
             choose_kind(build.kind, {.fpr = build.fpr, .bits_per_key = build.bits_per_key}).facts().number;
@@ -164,21 +165,22 @@ void read_guards(Mistakes& mistakes, const toml::table& table, const std::string
 void check_empty(Section& section, const toml::table& table, const SetConfiguration& set) {
     if (!guards_addresses(set))
         section.mistake(*table.get("empty"), "empty", "only a list of single addresses may be empty");
-    else if (followed_stream(set) == nullptr && asks_for_changes_in_place(set))
+    else if (!follows_stream(set) && asks_for_changes_in_place(set))
         section.mistake(*table.get("empty"), "empty",
                         fmt::format("a list of kind {}, which follows files in place, may not be empty",
                                     kind_name(set.feed.build.kind.kind)));
 }
 
-// What CrowdSec decides about, its sets can hold.
+// What CrowdSec and people decide about, their sets can hold.
 void check_stream(Section& section, const toml::table& table, const SetConfiguration& set) {
     const std::uint32_t fields = set.feed.fields;
-    if (followed_stream(set) == nullptr || fields == SIEVE_FIELD_SRC || fields == SIEVE_FIELD_DST) return;
+    if (!follows_stream(set) || fields == SIEVE_FIELD_SRC || fields == SIEVE_FIELD_DST) return;
     const toml::node* node = table.get("key");
     if (node != nullptr)
-        section.mistake(*node, "key",
-                        fmt::format("expected \"src\" or \"dst\" for a set that follows CrowdSec, found {}",
-                                    found(*node)));
+        section.mistake(
+            *node, "key",
+            fmt::format("expected \"src\" or \"dst\" for a set that follows CrowdSec or bans, found {}",
+                        found(*node)));
 }
 
 } // namespace

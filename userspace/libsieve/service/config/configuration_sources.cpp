@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view sources_key = "sources";
 constexpr std::string_view what =
-    "a file, a folder/, a pattern, a URL or a table with url, command or crowdsec";
+    "a file, a folder/, a pattern, a URL, \"bans\" or a table with url, command or crowdsec";
 
 constexpr std::chrono::hours longest_fetch{24};
 constexpr std::chrono::hours longest_poll{1};
@@ -162,6 +162,7 @@ std::optional<SourceSpec> source_of_text(Section& section, const toml::node& nod
         section.expected(node, sources_key, what);
         return std::nullopt;
     }
+    if (text == ban_source) return BanSpec{};
     if (text.find("://") != std::string::npos) {
         if (check_url(text)) return HttpSpec{.url = text};
         section.expected(node, sources_key, "an http or https URL with a host");
@@ -198,12 +199,13 @@ void read_sources(Section& section, const std::filesystem::path& folder, SetConf
     if (!any)
         return section.mistake(*node, sources_key, fmt::format("empty, expected at least one: {}", what));
     const bool stream = std::any_of(set.sources.begin(), set.sources.end(), [](const SourceSpec& source) {
-        return std::holds_alternative<CrowdsecSpec>(source);
+        return std::holds_alternative<CrowdsecSpec>(source) || std::holds_alternative<BanSpec>(source);
     });
     if (stream && set.sources.size() > 1)
         section.mistake(
             *node, sources_key,
-            "a set that follows CrowdSec has no other source; put the others into a set of their own");
+            "a set that follows CrowdSec or bans has no other source; put the others into a set of "
+            "their own");
 }
 
 } // namespace sieve::service

@@ -95,6 +95,10 @@ std::string text_of(const CrowdsecSpec& crowdsec) {
                        quoted(duration_text(crowdsec.poll)), quoted(crowdsec.certificates));
 }
 
+std::string text_of(const BanSpec&) {
+    return quoted(ban_source);
+}
+
 // On one line if there is one source, else each on a line of its own.
 std::string sources_of(const std::vector<SourceSpec>& sources) {
     std::vector<std::string> all;
@@ -256,6 +260,7 @@ std::string configuration_text(const Configuration& configuration) {
     text.word("state-directory", configuration.state_directory);
     text.word("on-stop", configuration.on_stop == OnStop::keep ? "keep" : "unload");
     text.word("listen", configuration.listen);
+    text.word("ban-group", configuration.ban_group);
     for (const InterfaceConfiguration& entry : configuration.interfaces) write_interface(text, entry);
     for (const SetConfiguration& set : configuration.sets) write_set(text, set);
     if (configuration.fleet) write_fleet(text, *configuration.fleet);

@@ -28,6 +28,10 @@ std::string name(const CrowdsecSpec& crowdsec) {
     return "CrowdSec " + displayed_url(crowdsec.url);
 }
 
+std::string name(const BanSpec&) {
+    return ban_source;
+}
+
 } // namespace
 
 std::string source_name(const SourceSpec& source) {
@@ -37,7 +41,7 @@ std::string source_name(const SourceSpec& source) {
 bool may_be_image(const SourceSpec& source) {
     if (const auto* http = std::get_if<HttpSpec>(&source)) return http->image;
     if (const auto* command = std::get_if<CommandSpec>(&source)) return command->image;
-    return !std::holds_alternative<CrowdsecSpec>(source);
+    return !std::holds_alternative<CrowdsecSpec>(source) && !std::holds_alternative<BanSpec>(source);
 }
 
 } // namespace sieve::service

@@ -73,9 +73,16 @@ struct CrowdsecSpec {
     [[nodiscard]] friend bool operator==(const CrowdsecSpec&, const CrowdsecSpec&) = default;
 };
 
-using SourceSpec = std::variant<FileSpec, FolderSpec, GlobSpec, HttpSpec, CommandSpec, CrowdsecSpec>;
+// The bans that `xdp-sieve ban` gives: the set's own ledger in the state directory.
+struct BanSpec {
+    [[nodiscard]] friend bool operator==(const BanSpec&, const BanSpec&) = default;
+};
+inline constexpr char ban_source[] = "bans"; // as the configuration names it
 
-// For messages: the path, the pattern, the URL without credentials, "command NAME", "CrowdSec URL".
+using SourceSpec = std::variant<FileSpec, FolderSpec, GlobSpec, HttpSpec, CommandSpec, CrowdsecSpec, BanSpec>;
+
+// For messages: the path, the pattern, the URL without credentials, "command NAME", "CrowdSec URL",
+// "bans".
 [[nodiscard]] std::string source_name(const SourceSpec& source);
 
 // Whether the source may hand over a filter that was built elsewhere. Files of this host may.

@@ -139,7 +139,7 @@ Daemon::Daemon(const DaemonParts& parts, const DaemonSettings& settings, Configu
                     return std::chrono::duration_cast<std::chrono::milliseconds>(
                         std::max(*next - now(), Time::duration::zero()));
                 }),
-      live_(parts.kernel, state_, parts.host, parts.log, parts.ledger),
+      live_(parts.kernel, state_, parts.host, parts.log, parts.ledger), bans_(live_, parts.host, parts.log),
       lists_(parts.loop, parts.log, [this](const std::set<std::string>& sets) { lists_changed(sets); }),
       refreshes_(parts.loop, state_, parts.host, parts.log,
                  [this](Refreshes::Done done) { refreshed(std::move(done)); }) {}
@@ -432,6 +432,7 @@ void Daemon::tell_state() {
 
 void Daemon::announce() {
     parts_.ledger.set_configuration(*configuration_);
+    if (!settings_.ban_socket.empty()) bans_.follow(configuration_, settings_.ban_socket);
     if (parts_.adopted) parts_.adopted(*configuration_);
 }
 

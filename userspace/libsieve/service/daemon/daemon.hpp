@@ -22,6 +22,7 @@
 #include "libsieve/control/access/kernel.hpp"
 #include "libsieve/service/config/configuration.hpp"
 #include "libsieve/service/daemon/agenda.hpp"
+#include "libsieve/service/daemon/ban_server.hpp"
 #include "libsieve/service/daemon/event_loop.hpp"
 #include "libsieve/service/daemon/interface_watch.hpp"
 #include "libsieve/service/daemon/list_watch.hpp"
@@ -66,7 +67,8 @@ struct DaemonSettings {
     // How long the start waits for the host's addresses, about which a table is asked that comes into force
     // where none runs. A table that replaces another waits until the addresses are known.
     std::chrono::milliseconds host_patience{50};
-    double pace = 1; // how many times faster than time the timers run: for tests
+    std::string ban_socket{}; // its path; empty: nobody can ask about bans
+    double pace = 1;          // how many times faster than time the timers run: for tests
     AgendaLimits agenda{};
     std::optional<std::string> spare{};       // of the state directory; nothing: standard_spare()
     std::optional<SandboxSettings> sandbox{}; // nothing: standard_sandbox(); `cancel` is the daemon's
@@ -138,6 +140,7 @@ class Daemon {
     Agenda agenda_;
     Narrator narrator_;
     LiveSets live_;
+    BanServer bans_;
     bool live_sets_wait_ = true; // for being opened, before the next cycle
     EventSource live_troubles_;
     ListWatch lists_;

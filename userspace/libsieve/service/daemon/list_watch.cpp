@@ -13,6 +13,7 @@
 
 #include <fmt/core.h>
 
+#include "libsieve/service/state/ban_ledger.hpp"
 #include "libsieve/util/printable.hpp"
 
 namespace sieve::service {
@@ -51,6 +52,8 @@ Status ListWatch::follow(const Configuration& configuration) {
         SetConfiguration kept;
         kept.name = set.name;
         kept.sources = set.sources;
+        if (follows_bans(set))
+            kept.sources = {FileSpec{ban_ledger_path(configuration.state_directory, set.name)}};
         if (!set.feed.except.empty()) kept.sources.emplace_back(FileSpec{set.feed.except});
         sets_.push_back(std::move(kept));
     }

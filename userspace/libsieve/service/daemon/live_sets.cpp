@@ -46,9 +46,10 @@ UniqueFd new_signal() {
 class LiveSets::Runner {
   public:
     using BrokeOff = std::function<void(const std::exception& error)>;
-    Runner(std::string set, UniqueFd cancel, int troubles_changed, BrokeOff broke_off)
+    Runner(std::string set, UniqueFd cancel, int troubles_changed, BrokeOff broke_off,
+           std::function<void()> stepped)
         : set_(std::move(set)), cancel_(std::move(cancel)), troubles_changed_(troubles_changed),
-          broke_off_(std::move(broke_off)) {}
+          broke_off_(std::move(broke_off)), stepped_(std::move(stepped)) {}
     Runner(const Runner&) = delete;
     Runner& operator=(const Runner&) = delete;
     ~Runner() {
@@ -114,6 +115,7 @@ class LiveSets::Runner {
             }
             const bool troubled = state.failures > 0;
             if (std::exchange(troubled_, troubled) != troubled) set_event(troubles_changed_);
+            stepped_();
             lock.lock();
             // Somebody may set the clock, so nothing is waited for longer than that.
             const auto left = std::clamp<std::chrono::milliseconds>(next - live_now(), {}, longest_wait);
@@ -125,6 +127,7 @@ class LiveSets::Runner {
     UniqueFd cancel_;
     int troubles_changed_;
     BrokeOff broke_off_;
+    std::function<void()> stepped_;
     std::unique_ptr<live::LiveKeeper> keeper_;
     std::mutex mutex_;
     std::condition_variable changed_;
@@ -170,6 +173,10 @@ void LiveSets::open_all(const Configuration& configuration, const SandboxSetting
                                        why_broken_off(error)),
                            {{"SET", name}});
                 broke_off();
+            },
+            [this] {
+                { const std::lock_guard lock(mutex_); } // whoever looks sees it, or waits already
+                stepped_.notify_all();
             });
         live::LiveKeeperSettings settings;
         settings.configuration = configuration;
@@ -211,6 +218,20 @@ void LiveSets::wake(const std::set<std::string>& sets) {
     for (const auto& runner : runners_)
         if (sets.contains(runner->set()) || sets.contains(live::companion_name(runner->set())))
             runner->wake();
+}
+
+std::optional<live::LiveKeeper::State>
+LiveSets::wait(const std::string& set, std::chrono::milliseconds patience,
+               const std::function<bool(const live::LiveKeeper::State& state)>& has_come) {
+    std::optional<live::LiveKeeper::State> found;
+    std::unique_lock lock(mutex_);
+    (void)stepped_.wait_for(lock, patience, [&] {
+        found.reset();
+        for (const auto& runner : runners_)
+            if (runner->set() == set) found = runner->state();
+        return found && has_come(*found);
+    });
+    return found;
 }
 
 void LiveSets::level_all() {

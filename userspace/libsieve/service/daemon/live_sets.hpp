@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -48,6 +49,11 @@ class LiveSets {
 
     // Something has happened to the files of these sets. Those that are no live sets are left out.
     void wake(const std::set<std::string>& sets);
+    // Waits until what a keeper says of its set has come to pass, and returns what it says then, or in the
+    // end. Nothing: nobody follows the set. From any thread.
+    [[nodiscard]] std::optional<live::LiveKeeper::State>
+    wait(const std::string& set, std::chrono::milliseconds patience,
+         const std::function<bool(const live::LiveKeeper::State& state)>& has_come);
     // Something has happened to the hooks.
     void level_all();
     // The set's last good image is in this map, and is about to come into force: it gets what has changed
@@ -87,6 +93,7 @@ class LiveSets {
     std::mutex exclusive_;
     mutable std::mutex mutex_; // of runners_
     std::vector<std::unique_ptr<Runner>> runners_;
+    std::condition_variable stepped_; // with mutex_: a keeper has done something, or has come
 };
 
 // The configuration's sets that cycles refresh: neither live sets nor their companions.

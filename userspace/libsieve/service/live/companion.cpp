@@ -2,6 +2,7 @@
 #include "libsieve/service/live/companion.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include <fmt/core.h>
 
@@ -16,19 +17,23 @@ std::string companion_name(const std::string& set) {
 Result<Configuration> with_companions(Configuration configuration) {
     std::vector<SetConfiguration> companions;
     for (const SetConfiguration& set : configuration.sets) {
-        if (followed_stream(set) == nullptr) continue;
+        if (!follows_stream(set)) continue;
         SetConfiguration companion = set;
         companion.name = companion_name(set.name);
         if (!kernel::is_set_name(companion.name))
-            return bad_input(fmt::format("set {}: follows CrowdSec, and its ranges are kept in a set "
+            return bad_input(fmt::format("set {}: follows a stream, and its ranges are kept in a set "
                                          "{}: that name is too long, expected at most "
                                          "{} characters",
                                          set.name, companion.name, SIEVE_NAME_BYTES - 1));
         if (configuration.find_set(companion.name) != nullptr)
             return bad_input(fmt::format(
-                "set {}: set {} follows CrowdSec, and its ranges are kept in a set of this name; expected "
+                "set {}: set {} follows a stream, and its ranges are kept in a set of this name; expected "
                 "another name",
                 companion.name, set.name));
+        if (follows_bans(set)) { // whoever gives one may
+            companion.guards.most_growth = std::numeric_limits<double>::infinity();
+            companion.guards.most_shrink = 1;
+        }
         companion.sources.clear();
         companion.feed.build = control::FeedSpec().build; // of the kind that the list leads to
         companion.feed.chosen.clear();
@@ -45,8 +50,8 @@ Result<Configuration> with_companions(Configuration configuration) {
     for (const InterfaceConfiguration& entry : configuration.interfaces)
         if (entry.sets.size() > SIEVE_MAX_SETS)
             return bad_input(
-                fmt::format("interface {}: {} sets, with those that keep the ranges of CrowdSec's "
-                            "decisions, but the program takes at most {}",
+                fmt::format("interface {}: {} sets, with those that keep the ranges of streams, but the "
+                            "program takes at most {}",
                             entry.name, entry.sets.size(), SIEVE_MAX_SETS));
     std::sort(configuration.sets.begin(), configuration.sets.end(),
               [](const SetConfiguration& a, const SetConfiguration& b) { return a.name < b.name; });

@@ -11,12 +11,14 @@
 #include <future>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include <fmt/core.h>
 
 #include "libsieve/feeds/feed.hpp"
+#include "libsieve/service/lists/ban.hpp"
 #include "libsieve/service/lists/watched_list.hpp"
 #include "libsieve/service/live/companion.hpp"
 #include "libsieve/service/live/live_image.hpp"
@@ -34,6 +36,8 @@ namespace {
 // While another controller holds the lock, or a build is under way.
 constexpr std::chrono::milliseconds soon{20};
 constexpr std::chrono::seconds retry{5};
+// A ledger of bans that changed without a word.
+constexpr std::chrono::seconds look_at_bans{10};
 // A clock that moved by less was not set, but kept right.
 constexpr std::chrono::seconds clock_is_set{2};
 constexpr std::uint64_t most_list_bytes = std::uint64_t{1} << 30;
@@ -64,6 +68,10 @@ class Keeper final : public LiveKeeper {
             crowdsec_ = *stream;
             stream_.emplace(crowdsec_.poll);
         }
+        if (follows_bans(set_)) {
+            bans_.emplace(settings_.configuration.state_directory, set_.name);
+            stream_.emplace(look_at_bans);
+        }
         for (const SourceSpec& source : set_.sources)
             if (const auto* file = std::get_if<FileSpec>(&source))
                 files_.emplace_back(file->path, most_list_bytes, has_lines(set_));
@@ -86,6 +94,8 @@ class Keeper final : public LiveKeeper {
                     fmt::format("set {}: the configuration lacks its companion {}", set_.name, name));
             ranges_.emplace(RangeSet::open(options_of(*companion), state_directory_, observer_));
         }
+        // A ledger is at hand, as files are.
+        if (bans_ && live_->rebuild_due() == RebuildReason::no_image) poll();
         // A first image, so that a cycle can put the set in force at once. Of a file, only one that has the
         // list.
         if (!stream_ && live_->rebuild_due() == RebuildReason::no_image) look_at_files(now());
@@ -120,7 +130,7 @@ class Keeper final : public LiveKeeper {
         }
         // What is asked may say that something ends later.
         if (stream_ && woken && is_accepted()) stream_->restart(begin);
-        if (stream_ && begin >= stream_->next_poll()) poll();
+        if (stream_ && (begin >= stream_->next_poll() || (bans_ && woken))) poll();
         if (!ends_wait_) expire(begin);
         if (!files_.empty() && (woken || begin >= files_at_)) look_at_files(begin);
         if (!levelled_ && (filters_came || begin >= level_at_)) level();
@@ -214,6 +224,7 @@ class Keeper final : public LiveKeeper {
     void tell_change(const LiveChange& change) {
         tell_kept_out(set_.name, change.kept_out);
         if (change.refusal) return tell_refusal(set_, *change.refusal);
+        filters_ = change.filters;
         if (change.delayed) {
             level_at_ = now() + soon;
             if (!std::exchange(delayed_, true)) tell_failure(set_.name, *change.delayed);
@@ -238,6 +249,7 @@ class Keeper final : public LiveKeeper {
         state.asked = asked_;
         state.last_error = state.in_step ? std::string() : last_error_;
         state.accept = state.in_step ? std::string() : accept_;
+        if (bans_) show_bans(state);
         const std::lock_guard lock(shown_mutex_);
         shown_ = std::move(state);
     }
@@ -246,6 +258,17 @@ class Keeper final : public LiveKeeper {
     [[nodiscard]] bool is_accepted() const {
         const auto accepted = state_directory_.accepted();
         return accepted.contains(set_.name) || accepted.contains(companion_name(set_.name));
+    }
+
+    // What the list has and packets do not meet.
+    void show_bans(State& state) const {
+        if (in_step_) state.ledger = bans_->mark();
+        const bool builds = building_.valid() || (live_->rebuild_due() && is_urgent(*live_->rebuild_due()));
+        state.settles = delayed_ || builds || (ranges_ && ranges_->is_due());
+        if (state.settles)
+            state.lacks = last_error_.empty() ? "a new filter is being built" : last_error_;
+        else if (filters_ == 0)
+            state.lacks = "no interface has the set in force";
     }
 
     // --- what changes the list
@@ -295,8 +318,8 @@ class Keeper final : public LiveKeeper {
     }
 
     void poll() {
-        const CrowdsecStream::Ask ask = stream_->next_ask(now());
-        auto answer = settings_.fetch(crowdsec_, ask, now(), settings_.sandbox);
+        CrowdsecStream::Ask ask = stream_->next_ask(now());
+        auto answer = bans_ ? read_bans(ask) : settings_.fetch(crowdsec_, ask, now(), settings_.sandbox);
         if (!answer) {
             // The first failure is told, and then whenever it changes.
             const bool again = stream_->failures() > 0 && answer.error().error.message == last_error_;
@@ -315,6 +338,44 @@ class Keeper final : public LiveKeeper {
         } else {
             stream_->failed(now(), chance());
         }
+    }
+    // The ledger as a stream: all bans, or what came since.
+    tl::expected<Decisions, GatherFailure> read_bans(CrowdsecStream::Ask& ask) {
+        Bans bans;
+        std::unordered_set<Prefix, PrefixHash> removed;
+        bool flushed = false;
+        const auto note = [&](BanChange&& change) {
+            flushed = flushed || change.step == BanStep::flush;
+            if (change.step == BanStep::remove) removed.insert(change.prefix);
+            if (change.step == BanStep::add) removed.erase(change.prefix);
+            change_bans(bans, change);
+        };
+        if (ask == CrowdsecStream::Ask::whole_list) {
+            if (const Status tidied = bans_->tidy(now()); !tidied)
+                tell_remark(fmt::format("set {}: {}", set_.name, tidied.error().message));
+            bans_->read_all_next();
+        }
+        Result<bool> all = bans_->read(note);
+        if (all && !*all && flushed) { // only the whole ledger says what is left
+            bans = {};
+            bans_->read_all_next();
+            all = bans_->read(note);
+        }
+        if (!all) {
+            bans_->read_all_next();
+            return tl::unexpected(GatherFailure{std::move(all.error()), {}});
+        }
+        if (*all) ask = CrowdsecStream::Ask::whole_list;
+        Decisions answer;
+        for (const auto& [prefix, ban] : bans) {
+            if (!ban.is_over(now()))
+                answer.added.push_back({prefix, 0, ban.until});
+            else
+                removed.insert(prefix);
+        }
+        if (!*all)
+            for (const Prefix& prefix : removed) answer.deleted.push_back({prefix, 0, never});
+        return answer;
     }
     void tell_left_out(const Decisions& answer) {
         if (answer.ignored > 0 && !std::exchange(told_ignored_, true))
@@ -549,6 +610,7 @@ class Keeper final : public LiveKeeper {
     SetConfiguration set_;
     control::Observer observer_;
     CrowdsecSpec crowdsec_;
+    std::optional<BanLedger> bans_;
     std::optional<CrowdsecStream> stream_;
     std::vector<WatchedList> files_;
     std::optional<LiveSet> live_;
@@ -568,7 +630,8 @@ class Keeper final : public LiveKeeper {
     Time asked_{};
     bool in_step_ = false;
     bool delayed_ = false;
-    bool levelled_ = false; // a change has looked at all filters in this step
+    std::uint64_t filters_ = 0; // in force, that have the whole list
+    bool levelled_ = false;     // a change has looked at all filters in this step
     bool told_ignored_ = false;
     unsigned file_failures_ = 0;
     std::string told_unusable_;
@@ -599,7 +662,7 @@ Status make_first_images(const Configuration& configuration, control::Kernel& ke
         return state.read(set, [](const std::string&) {}).has_value();
     };
     for (const SetConfiguration& set : configuration.sets) {
-        if (followed_stream(set) == nullptr) continue;
+        if (!follows_stream(set)) continue;
         if (has_image(set.name) && has_image(companion_name(set.name))) continue;
         LiveKeeperSettings settings;
         settings.configuration = configuration;

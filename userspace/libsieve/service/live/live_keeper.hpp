@@ -28,6 +28,7 @@
 #include "libsieve/service/safety/host_addresses.hpp"
 #include "libsieve/service/sources/fetch_decisions.hpp"
 #include "libsieve/service/sources/gather.hpp"
+#include "libsieve/service/state/ban_ledger.hpp"
 #include "libsieve/service/state/state_directory.hpp"
 #include "libsieve/util/result.hpp"
 
@@ -100,6 +101,10 @@ class LiveKeeper {
         Time asked{};              // when it last answered
         std::string last_error{};
         std::string accept{}; // the command that takes a refused list all the same; or empty
+        // Of a set that follows bans.
+        BanLedger::Mark ledger{}; // up to here, the bans are on the list
+        bool settles = false;     // the list is about to come into force
+        std::string lacks{};      // why it is not in force; empty: it is
     };
     [[nodiscard]] virtual State state() const = 0; // from any thread
 };

@@ -212,7 +212,8 @@ void LiveSet::drop_what_changes_nothing(ClaimChange& change) const {
     std::erase_if(change.added, [&](const Claim& claim) {
         const std::optional<Claim> now = list_.find(claim.prefix, claim.id);
         if (!now) return false;
-        if (now->until == never || claim.until == never) return now->until == claim.until;
+        if (now->until == never || claim.until == never || follows_bans(options_.set))
+            return now->until == claim.until;
         const auto apart = now->until - claim.until;
         return apart < same_end && -apart < same_end;
     });
@@ -230,6 +231,7 @@ std::optional<Refusal> LiveSet::guard(const ClaimChange& change, bool whole_list
         if (before == 0 && difference > 0) after++;
         if (before > 0 && before + difference <= 0) after--;
     }
+    if (follows_bans(options_.set)) return std::nullopt; // who gave them was asked (take_bans.hpp)
     const bool follows = followed_stream(options_.set) != nullptr;
     const ListSize before{.entries = awaits_sources() ? lost_->prefixes : list_.prefixes()};
     if (after == 0 && !follows) return unless_accepted(empty_list(options_.set), change, before);
@@ -557,7 +559,7 @@ Result<LiveChange> LiveSet::rebuild(control::Kernel& kernel, const SandboxSettin
 // --- which sets
 
 bool is_live(const SetConfiguration& set) {
-    if (followed_stream(set) != nullptr) return true;
+    if (follows_stream(set)) return true;
     const bool files = std::all_of(set.sources.begin(), set.sources.end(), [](const SourceSpec& source) {
         return std::holds_alternative<FileSpec>(source);
     });

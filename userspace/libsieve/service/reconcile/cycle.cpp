@@ -25,7 +25,7 @@ namespace {
 
 // A stream is followed by a live set (live/live_keeper.hpp), and a companion has no source at all.
 bool is_asked(const CycleOptions& options, const std::set<std::string>& sets, const SetConfiguration& set) {
-    if (set.sources.empty() || followed_stream(set) != nullptr) return false;
+    if (set.sources.empty() || follows_stream(set)) return false;
     return options.ask == Ask::all || (options.ask == Ask::some && sets.contains(set.name));
 }
 

@@ -89,6 +89,7 @@ class Collector {
         return {};
     }
     Status add(const CrowdsecSpec&) { return {}; }
+    Status add(const BanSpec&) { return {}; }
 
     [[nodiscard]] std::vector<Origin> take() { return std::move(origins_); }
 

@@ -91,12 +91,12 @@ bool is_ours(const std::string& name) {
     const std::string whole = name.substr(0, name.rfind('.')); // of one on its way
     return is_pause_file(name) || refused_set_of(name) || refused_set_of(whole) ||
            is_one_of(name, {"version", "lock", "sets", "hooks.json", "together.json", "counters.json",
-                            "fleet", set_aside_begin});
+                            "fleet", "bans", set_aside_begin});
 }
 // What does not go by the version: who reads it judges it.
 bool has_no_version(const std::string& name) {
     return is_pause_file(name) ||
-           is_one_of(name, {"lock", "hooks.json", "counters.json", "fleet", set_aside_begin});
+           is_one_of(name, {"lock", "hooks.json", "counters.json", "fleet", "bans", set_aside_begin});
 }
 
 Result<std::vector<std::string>> names_in(const std::string& path) {

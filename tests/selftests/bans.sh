@@ -1,0 +1,434 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# Bans: from `xdp-sieve ban` to the verdict of a packet, with the daemon and without it, over reloads, restarts and
+# kills. docs/bans.md has the recipes that are tried here.
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+setup
+# shellcheck source=service.sh
+. "$here/service.sh"
+needs_daemon
+A=203.0.113.1 B=203.0.113.2 C=198.51.100.9 RANGE=192.0.2.0/24 OF_RANGE=192.0.2.77
+
+# with_bans [SETS [SERVICE]]: a fresh state, and a configuration with these sets of bans.
+with_bans() {
+    local set
+    rm -rf "$STATE"
+    {
+        printf '[service]\nstate-directory = "%s"\n%s\n' "$STATE" "${2-}"
+        printf '[[interface]]\nname = "%s"\nsets = [%s]\n' "$IN_IF" \
+            "$(for set in ${1-banned}; do printf '"%s", ' "$set"; done)"
+        for set in ${1-banned}; do printf '[set.%s]\nsources = ["bans"]\n' "$set"; done
+    } >"$CONFIG"
+    service_manager
+}
+ban() { sieve ban --config "$CONFIG" "$@"; }
+unban() { sieve unban --config "$CONFIG" "$@"; }
+banned() { sieve banned --config "$CONFIG" "$@"; }
+addresses() { banned --json | jq -r '.[].address'; }
+
+# judged VERDICT ADDRESS...: at this moment.
+judged() {
+    local verdict=$1 address
+    shift
+    verdicts < <(for address in "$@"; do echo "$verdict udp $address $IN4 1 2"; done) ||
+        fail "expected $verdict: $*"
+}
+# Whoever expects a packet waits for it, so they are expected to be dropped.
+judges() {
+    local found=pass
+    if verdicts <<<"drop udp $2 $IN4 1 2" >/dev/null; then found=drop; fi
+    [ "$found" = "$1" ] || { echo "$2: $found" >"$WORK/awaited" && return 1; }
+}
+
+# What the command says is in force is in force when it answers.
+a_ban_is_in_force() {
+    with_bans
+    start
+    judged pass "$A" "$B" "$C" "$OF_RANGE"
+    ban "$A" | grep -q "^set banned: $A is banned, in force$" || fail "says something else"
+    judged drop "$A"
+    judged pass "$B" "$C" "$OF_RANGE"
+    ban --for 4h --reason "why not" "$B" "$RANGE" | grep -q "^set banned: 2 addresses and prefixes banned, in force$" ||
+        fail "says something else"
+    judged drop "$A" "$B" "$OF_RANGE"
+    judged pass "$C"
+    banned --json | jq -e --arg now "$(date +%s)" '[.[].address] == ["192.0.2.0/24", "203.0.113.1", "203.0.113.2"]
+        and .[0].set == "banned" and .[0].reason == "why not" and .[1].until == null and .[1].reason == ""
+        and (.[2].until - .[2].since == 14400) and (.[2].since - ($now | tonumber) | fabs) < 60' >/dev/null ||
+        fail "$(banned --json)"
+    banned | grep -Eq "^203\.0\.113\.2 +[34]h +20..-..-.. ..:..:..  why not$" || fail "$(banned)"
+    unban "$A" | grep -q "^set banned: 1 address or prefix unbanned, in force$" || fail "says something else"
+    judged pass "$A" "$C"
+    judged drop "$B" "$OF_RANGE"
+    unban "$RANGE" >/dev/null
+    judged pass "$OF_RANGE"
+    judged drop "$B"
+    refused 1 "^xdp-sieve: set banned: $A is not banned$" unban "$A"
+    refused 1 "^xdp-sieve: set banned: $RANGE is not banned$" unban "$RANGE"
+    unban --all | grep -q "1 address or prefix unbanned" || fail "not all"
+    judged pass "$A" "$B" "$C" "$OF_RANGE"
+    [ -z "$(banned)" ] || fail "$(banned)"
+    ban --json "$C" >"$WORK/out"
+    jq -e '.in_force and .banned == 1 and .set == "banned" and .why_not == null' "$WORK/out" >/dev/null ||
+        fail "$(cat "$WORK/out")"
+    judged drop "$C"
+    stop
+}
+
+# Ends are kept without anybody asking, and a later ban of the same address moves its end.
+a_ban_ends() {
+    local began
+    with_bans
+    start
+    began=$(date +%s%N)
+    ban -q --for 2s "$A" "$RANGE"
+    ban -q --for 2s "$B"
+    ban -q --for 1h "$B"
+    ban -q "$C"
+    ban -q --for 2s "$C"
+    [ $(($(date +%s%N) - began)) -gt 1500000000 ] || judged drop "$A" "$B" "$C" "$OF_RANGE"
+    await judges pass "$A"
+    [ $(($(date +%s%N) - began)) -ge 2000000000 ] || fail "ended too soon"
+    await judges pass "$C"
+    await judges pass "$OF_RANGE"
+    judged drop "$B"
+    [ "$(addresses)" = "$B" ] || fail "banned: $(banned)"
+    stop
+}
+
+bans_stay() {
+    with_bans
+    start
+    ban -q "$A" "$RANGE"
+    ban -q --for 1h "$B"
+    kill -HUP "$daemon"
+    says "the configuration was read anew"
+    await_line "$WORK/notified" '^READY=1'
+    judged drop "$A" "$B" "$OF_RANGE"
+    ban -q "$C"
+    await judges drop "$C"
+    stop
+    judged drop "$A" "$B" "$C" "$OF_RANGE"
+    start
+    judged drop "$A" "$B" "$C" "$OF_RANGE"
+    stop KILL 137
+    reset_interfaces # as after a reboot
+    judged pass "$A"
+    start
+    await judges drop "$OF_RANGE"
+    await judges drop "$C"
+    judged drop "$A" "$B"
+    stop
+    # Whatever becomes of all else that is remembered.
+    rm -rf "$STATE/sets"
+    reset_interfaces
+    start
+    await judges drop "$OF_RANGE"
+    judged drop "$A" "$B" "$C"
+    unban -q --all
+    judged pass "$A" "$B" "$C" "$OF_RANGE"
+    stop
+}
+
+# The commands write the ledger, and the daemon takes it over: at its start, and while it runs.
+without_the_daemon() {
+    with_bans
+    ban "$A" "$RANGE" >"$WORK/out"
+    grep -q "^set banned: 2 .* banned; kept, not in force: xdp-sieved does not run here" "$WORK/out" ||
+        fail "$(cat "$WORK/out")"
+    [ "$(addresses)" = "$(printf '%s\n' "$RANGE" "$A")" ] || fail "$(banned)"
+    refused 1 "$B is not banned" unban "$B"
+    start
+    judged drop "$A"
+    await judges drop "$OF_RANGE"
+    # A command that does not find the daemon, such as one of another network namespace.
+    inside "$OUT" "$SIEVE" -q ban --config "$CONFIG" "$B"
+    await judges drop "$B"
+    inside "$OUT" "$SIEVE" -q unban --config "$CONFIG" "$A"
+    await judges pass "$A"
+    stop
+    unban -q --all
+    start
+    await judges pass "$OF_RANGE"
+    judged pass "$A" "$B"
+    stop
+}
+
+of_two_sets() {
+    with_bans "banned guests"
+    start
+    refused 2 "sets banned, guests have bans: expected --set with one of them" ban "$A"
+    refused 2 "set bad has no bans in the configuration: expected banned, guests" ban --set bad "$A"
+    refused 2 "set bad has no bans in the configuration: expected banned, guests" banned --set bad
+    ban -q --set guests "$A" "$B"
+    ban -q --set banned "$A"
+    judged drop "$A" "$B"
+    unban -q --set guests --all
+    judged drop "$A"
+    judged pass "$B"
+    ban -q --set guests "$C"
+    banned | grep -Eq "^$C .* guests  $" || fail "$(banned)"
+    [ "$(banned --set guests | wc -l)" = 1 ] || fail "$(banned --set guests)"
+    stop
+}
+
+a_stream() {
+    with_bans
+    start
+    printf '%s\n' "create f2b hash:ip timeout 60" "add f2b $A timeout 0 comment \"sshd\"" "add f2b $B timeout 3600" \
+        "# and" "$C" | ban --stdin | grep -q "^set banned: 3 addresses and prefixes banned, in force$" ||
+        fail "says something else"
+    judged drop "$A" "$B" "$C"
+    banned --json | jq -e '[.[] | .reason, .until != null] == ["", false, "sshd", false, "", true]' >/dev/null ||
+        fail "$(banned --json)"
+    # All of it, or nothing.
+    printf '%s\n' flush 192.0.2.1 x 192.0.2.2 >"$WORK/wrong"
+    refused 3 '^xdp-sieve: standard input:3: "x" is no address$' ban --stdin <"$WORK/wrong"
+    judged drop "$A" "$B" "$C"
+    judged pass 192.0.2.1
+    printf 'flush\nadd 192.0.2.1\ndel %s\n' "$A" | ban --stdin --for 1h --reason "a list" >/dev/null
+    judged pass "$A" "$B" "$C"
+    judged drop 192.0.2.1
+    [ "$(banned --json | jq -c '[.[] | [.address, .reason, .until - .since]]')" = '[["192.0.2.1","a list",3600]]' ] ||
+        fail "$(banned --json)"
+    ban --stdin </dev/null || fail "nothing is not nothing"
+    stop
+}
+
+# What was answered is kept, whenever the daemon is killed.
+killed_in_the_middle() {
+    local address answered
+    with_bans
+    start
+    python3 -c 'for i in range(10000): print(f"10.77.{i >> 8}.{i & 255}")' >"$WORK/all"
+    : >"$WORK/answered"
+    (
+        # In single bans and in streams. A command that the killed daemon does not answer has no success.
+        split -l 100 -d -a 3 "$WORK/all" "$WORK/part."
+        for part in "$WORK"/part.*; do
+            if ban -q --stdin <"$part" 2>/dev/null; then cat "$part" >>"$WORK/answered"; fi
+            address=10.78.0.$((10#${part##*.}))
+            if ban -q "$address" 2>/dev/null; then echo "$address" >>"$WORK/answered"; fi
+        done
+    ) &
+    local giver=$!
+    await more_than 1500
+    stop KILL 137
+    reset_interfaces
+    await more_than 3000
+    start
+    await more_than 6000
+    stop KILL 137
+    start
+    wait "$giver"
+    answered=$(wc -l <"$WORK/answered")
+    [ "$answered" -gt 9000 ] || fail "only $answered answered"
+    LC_ALL=C sort -u "$WORK/answered" >"$WORK/sorted"
+    addresses | LC_ALL=C sort >"$WORK/kept"
+    [ -z "$(comm -23 "$WORK/sorted" "$WORK/kept")" ] || fail "lost: $(comm -23 "$WORK/sorted" "$WORK/kept" | head -n 3)"
+    await all_dropped
+    echo "$answered bans were answered, $(wc -l <"$WORK/kept") are kept"
+    stop
+}
+more_than() { [ "$(wc -l <"$WORK/answered")" -gt "$1" ]; }
+all_dropped() { verdicts < <(sed "s/.*/drop udp & $IN4 1 2/" "$WORK/sorted") >"$WORK/awaited"; }
+
+# Own addresses, gateways, and what the operator protects.
+what_the_host_lives_by() {
+    with_bans
+    sed -i 's/^\[set.banned\]/&\nguards.protect = ["198.51.100.0\/24"]/' "$CONFIG"
+    start
+    for address in "$IN4" "${IN4%.*}.0/24"; do
+        refused 3 "set banned: this host depends on $address: .*; nothing was banned" ban "$A" "$address"
+    done
+    refused 3 "this host depends on $C: .*; nothing was banned" ban "$C"
+    refused 3 "covers.*; nothing was banned" ban 2000::/3
+    [ -z "$(banned)" ] || fail "$(banned)"
+    judged pass "$A"
+    stop
+    refused 3 "this host depends on $C: .*; nothing was banned" ban "$C"
+}
+
+wrong_values() {
+    local before
+    with_bans
+    before=$(find "$STATE" -path '*bans*' 2>/dev/null || true)
+    for running in no yes; do
+        [ "$running" = no ] || start
+        refused 3 '"203.0.113.256" is no address' ban 203.0.113.256
+        refused 3 '"name.example" is no address' ban name.example
+        refused 3 '"203.0.113.0/33" has no prefix length from 1 to 32' ban 203.0.113.0/33
+        refused 3 'is every address of its family' ban ::/0
+        refused 3 '"" is no address' ban ""
+        refused 2 'expected an address, a prefix or --stdin' ban
+        refused 2 'expected only one of them' ban --stdin "$A"
+        refused 2 '--for 5x: expected 1s to 3650d' ban --for 5x "$A"
+        refused 2 '--for 0s: expected 1s to 3650d' ban --for 0s "$A"
+        refused 2 '--for -1h: expected|[Ee]xpected|requires' ban --for=-1h "$A"
+        refused 2 'reason of 300 bytes, expected at most 255' ban --reason "$(printf '%0300d' 0)" "$A"
+        refused 2 'control character' ban --reason $'a\nb' "$A"
+        refused 2 'either an address or prefix, or --all' unban
+        refused 2 'either an address or prefix, or --all' unban --all "$A"
+        refused 3 'is no address' unban x
+        refused 2 'set x has no bans' ban --set x "$A"
+        [ -z "$(banned)" ] || fail "$(banned)"
+    done
+    judged pass "$A"
+    stop
+    refused 3 'nowhere.toml' sieve ban --config "$WORK/nowhere.toml" "$A"
+    configure
+    refused 2 'no set of the configuration has bans; expected one with sources = \["bans"\]' ban "$A"
+    printf '[[interface]]\nname = "x"\nsets = ["b"]\n[set.b]\nsources = ["bans", "list.txt"]\n' >"$CONFIG"
+    refused 3 'a set that follows CrowdSec or bans has no other source' sieve apply --check "$CONFIG"
+}
+
+# A damaged ledger loses nothing that is in force, and is never written over.
+a_damaged_ledger() {
+    local ledger=$STATE/bans/banned
+    with_bans
+    start
+    ban -q "$A"
+    ban -q "$B"
+    ban -q "$C"
+    printf '\377' | dd of="$ledger" bs=1 seek=60 conv=notrunc status=none
+    cp "$ledger" "$WORK/ledger"
+    kill -HUP "$daemon"
+    says "warning: set banned: .*record 0 is damaged, and valid ones follow it; the list with 3 entries stays in force"
+    judged drop "$A" "$B" "$C"
+    refused 3 "record 0 is damaged" ban 192.0.2.1
+    refused 3 "record 0 is damaged" banned
+    stop
+    refused 3 "record 0 is damaged" ban 192.0.2.1
+    start
+    judged drop "$A" "$B" "$C"
+    cmp "$ledger" "$WORK/ledger" || fail "it was written"
+    rm "$ledger"
+    await judges pass "$A"
+    ban -q "$A"
+    judged drop "$A"
+    judged pass "$B"
+    # A record that was cut off was never answered.
+    stop
+    cp "$ledger" "$WORK/ledger"
+    ban -q "$B"
+    truncate -s -8 "$ledger"
+    start
+    judged drop "$A"
+    judged pass "$B"
+    ban -q "$C"
+    [ "$(addresses)" = "$(printf '%s\n' "$C" "$A")" ] || fail "$(banned)"
+    stop
+}
+
+a_full_disk() {
+    local filled=0
+    with_bans
+    mkdir -p "$STATE"
+    mount -t tmpfs -o size=24m,mode=700 none "$STATE" || skip "no tmpfs"
+    start
+    ban -q "$A"
+    dd if=/dev/zero of="$STATE/filler" bs=4k status=none 2>/dev/null || filled=1
+    [ "$filled" = 1 ] || fail "not full"
+    # More than the last block of the ledger takes.
+    python3 -c 'for i in range(1000): print(f"10.77.{i >> 8}.{i & 255}")' >"$WORK/many"
+    refused 4 "bans/banned: cannot be written: No space left on device" ban --stdin <"$WORK/many"
+    [ "$(addresses)" = "$A" ] || fail "$(banned | head -n 3)"
+    judged drop "$A"
+    judged pass 10.77.0.1
+    rm "$STATE/filler"
+    ban -q --stdin <"$WORK/many"
+    judged drop "$A" 10.77.0.1 10.77.3.231
+    stop
+    umount "$STATE"
+}
+
+# Root, the group, and nobody else.
+who_may_ban() {
+    local socket
+    getent group nogroup >/dev/null && getent passwd daemon >/dev/null || skip "neither nogroup nor daemon"
+    with_bans banned
+    start
+    socket=/run/xdp-sieve-bans/net-$(stat -Lc %i "/run/netns/$IN")
+    [ "$(stat -c '%a %U %G' "$socket")" = "600 root root" ] || fail "$(stat "$socket")"
+    refused 4 'expected root or a member of the group' as daemon daemon ban "$A"
+    stop
+    with_bans banned 'ban-group = "nogroup"'
+    start
+    [ "$(stat -c '%a %U %G' "$socket")" = "660 root nogroup" ] || fail "$(stat "$socket")"
+    refused 4 'expected root or a member of the group' as daemon daemon ban "$A"
+    as daemon nogroup ban "$A" | grep -q "in force" || fail "a member may not"
+    as daemon nogroup banned | grep -q "^$A " || fail "a member may not"
+    judged drop "$A"
+    # Whatever the mode of the socket says.
+    chmod 666 "$socket"
+    refused 4 'bans are for root and the members of the group that ban-group names' as daemon daemon ban "$B"
+    stop
+    with_bans banned 'ban-group = "there-is-none"'
+    start
+    says 'warning: bans: there is no group there-is-none, so only root may ban'
+    ban -q "$A"
+    judged drop "$A"
+    stop
+}
+# as USER GROUP COMMAND...: our program, from a place where others may run it.
+as() {
+    local user=$1 group=$2
+    shift 2
+    inside "$IN" setpriv --reuid "$user" --regid "$group" --clear-groups "$WORK/open/xdp-sieve" "$@"
+}
+open_program() {
+    chmod 711 "$WORK"
+    mkdir -p "$WORK/open"
+    cp "$SIEVE" "$WORK/open/xdp-sieve"
+    chmod 755 "$WORK/open" "$WORK/open/xdp-sieve"
+}
+open_program
+
+# The page's recipes, as they stand there.
+recipes() {
+    local page=$here/../../docs/bans.md
+    with_bans
+    start
+    # Who follows a page has the program in PATH.
+    mkdir -p "$WORK/bin"
+    printf '#!/bin/sh\nexec nsenter --net=/run/netns/%s %s "$@"\n' "$IN" "$SIEVE" >"$WORK/bin/xdp-sieve"
+    chmod 755 "$WORK/bin/xdp-sieve"
+    sed -n '/^    #!\/bin\/sh/,/^    done/s/^    //p' "$page" >"$WORK/bin/sshguard-xdp-sieve"
+    sed -n '/^    tail -F/,/^    *while/s/^    //p' "$page" |
+        sed 's/^tail -F [^ ]*/cat/' >"$WORK/bin/eve"
+    [ "$(wc -l <"$WORK/bin/eve")" = 3 ] || fail "$(cat "$WORK/bin/eve")"
+    ban -q --reason "by hand" 203.0.113.9
+    printf '%s\n' "block $A 4 32" "block ${RANGE%/*} 4 24" |
+        PATH=$WORK/bin:$PATH sh "$WORK/bin/sshguard-xdp-sieve"
+    judged drop "$A" "$OF_RANGE" 203.0.113.9
+    echo "release $A 4 32" | PATH=$WORK/bin:$PATH sh "$WORK/bin/sshguard-xdp-sieve"
+    judged pass "$A"
+    echo flushonexit | PATH=$WORK/bin:$PATH sh "$WORK/bin/sshguard-xdp-sieve"
+    judged pass "$OF_RANGE"
+    judged drop 203.0.113.9
+    printf '{"event_type":"%s","src_ip":"%s","alert":{"severity":%s}}\n' alert "$A" 1 alert "$B" 3 flow "$C" 1 |
+        PATH=$WORK/bin:$PATH sh "$WORK/bin/eve"
+    judged drop "$A"
+    judged pass "$B" "$C"
+    banned --json >"$WORK/out"
+    jq -e --arg a "$A" '.[] | select(.address == $a) | .reason == "suricata" and .until - .since == 86400' "$WORK/out" \
+        >/dev/null || fail "$(banned)"
+    stop
+}
+
+ktap_run \
+    "a ban is in force when the command answers, and so is its end" a_ban_is_in_force \
+    "a ban ends by itself" a_ban_ends \
+    "bans outlive reloads, restarts, kills and reboots" bans_stay \
+    "without the daemon, commands keep bans for it" without_the_daemon \
+    "two sets have bans of their own" of_two_sets \
+    "a stream is taken as a whole, or not at all" a_stream \
+    "what was answered is kept when the daemon is killed in the middle" killed_in_the_middle \
+    "what this host lives by is not banned" what_the_host_lives_by \
+    "wrong values change nothing" wrong_values \
+    "a damaged ledger loses nothing that is in force" a_damaged_ledger \
+    "a full disk is an error" a_full_disk \
+    "the recipes of docs/bans.md" recipes \
+    "root may ban, and the group, and nobody else" who_may_ban

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/state/ban_ledger.hpp"
+
+#include <sys/resource.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "unit/service/live/live_world.hpp"
+
+namespace sieve::service {
+namespace {
+
+using live::BanChange;
+using live::Bans;
+using live::BanStep;
+using test::at_second;
+using test::prefix_of;
+
+class BanLedgerTest : public testing::Test {
+  protected:
+    test::Files files;
+    const std::string state = files.path("state");
+    const std::string path = ban_ledger_path(state, "block");
+    BanLedger ledger{state, "block"};
+
+    void SetUp() override { std::filesystem::create_directory(state); }
+
+    static BanChange added(const std::string& address, live::Time until = live::never,
+                           const std::string& reason = "why") {
+        return {.prefix = prefix_of(address),
+                .ban = {.since = at_second(1), .until = until, .reason = reason}};
+    }
+    static BanChange removed(const std::string& address) {
+        return {.step = BanStep::remove, .prefix = prefix_of(address)};
+    }
+    // As another process reads it.
+    [[nodiscard]] std::vector<std::string> banned(live::Time now = at_second(10)) const {
+        auto bans = BanLedger(state, "block").bans(now);
+        if (!bans) return {bans.error().message};
+        std::vector<std::string> texts;
+        for (const auto& [prefix, ban] : *bans) texts.push_back(live::prefix_text(prefix));
+        std::sort(texts.begin(), texts.end());
+        return texts;
+    }
+    [[nodiscard]] std::string bytes() const {
+        std::ifstream file(path, std::ios::binary);
+        return {std::istreambuf_iterator<char>(file), {}};
+    }
+    void write(const std::string& text) const { std::ofstream(path, std::ios::binary) << text; }
+    // What comes with the next read, as texts.
+    std::vector<std::string> news(BanLedger& reader, bool* all = nullptr) {
+        std::vector<std::string> texts;
+        const auto read = reader.read([&](BanChange&& change) {
+            texts.push_back((change.step == BanStep::add      ? "+"
+                             : change.step == BanStep::remove ? "-"
+                                                              : "flush ") +
+                            live::prefix_text(change.prefix));
+        });
+        if (!read) return {read.error().message};
+        if (all != nullptr) *all = *read;
+        return texts;
+    }
+};
+
+using Texts = std::vector<std::string>;
+
+TEST_F(BanLedgerTest, KeepsBans) {
+    EXPECT_EQ(banned(), Texts());
+    ASSERT_TRUE(
+        ledger.append({added("192.0.2.1"), added("192.0.2.2", at_second(5)), added("198.51.100.0/24")}));
+    EXPECT_EQ(banned(at_second(4)), (Texts{"192.0.2.1", "192.0.2.2", "198.51.100.0/24"}));
+    EXPECT_EQ(banned(at_second(5)), (Texts{"192.0.2.1", "198.51.100.0/24"}));
+    ASSERT_TRUE(ledger.append({removed("192.0.2.1"), added("2001:db8::1")}));
+    EXPECT_EQ(banned(), (Texts{"198.51.100.0/24", "2001:db8::1"}));
+    ASSERT_TRUE(ledger.append({{.step = BanStep::flush}, added("192.0.2.7")}));
+    EXPECT_EQ(banned(), Texts{"192.0.2.7"});
+    EXPECT_EQ(BanLedger(state, "other").bans(at_second(1))->size(), 0U);
+}
+
+TEST_F(BanLedgerTest, TellsWhatCameSince) {
+    BanLedger reader(state, "block");
+    bool all = false;
+    EXPECT_EQ(news(reader, &all), Texts());
+    EXPECT_TRUE(all);
+    ASSERT_TRUE(ledger.append({added("192.0.2.1")}));
+    EXPECT_EQ(news(reader, &all), Texts{"+192.0.2.1"});
+    EXPECT_TRUE(all);
+    // Another process writes as well.
+    ASSERT_TRUE(BanLedger(state, "block").append({added("192.0.2.2"), removed("192.0.2.1")}));
+    ASSERT_TRUE(ledger.append({added("192.0.2.3")}));
+    EXPECT_FALSE(reader.mark().has(ledger.mark()));
+    EXPECT_EQ(news(reader, &all), (Texts{"+192.0.2.2", "-192.0.2.1", "+192.0.2.3"}));
+    EXPECT_FALSE(all);
+    EXPECT_TRUE(reader.mark().has(ledger.mark()));
+    EXPECT_EQ(news(reader), Texts());
+    // The file is gone: what it had is no more.
+    std::filesystem::remove(path);
+    EXPECT_EQ(news(reader, &all), Texts());
+    EXPECT_TRUE(all);
+}
+
+// Wherever a crash cuts: what was answered before is there, and what comes afterwards, too.
+TEST_F(BanLedgerTest, DropsATornEnd) {
+    ASSERT_TRUE(ledger.append({added("192.0.2.1")}));
+    const std::size_t whole = bytes().size();
+    ASSERT_TRUE(ledger.append({added("192.0.2.2")}));
+    const std::string text = bytes();
+    for (std::size_t cut = whole; cut < text.size(); cut++) {
+        write(text.substr(0, cut));
+        EXPECT_EQ(banned(), Texts{"192.0.2.1"}) << cut;
+        ASSERT_TRUE(BanLedger(state, "block").append({added("192.0.2.3")})) << cut;
+        EXPECT_EQ(banned(), (Texts{"192.0.2.1", "192.0.2.3"})) << cut;
+    }
+}
+
+TEST_F(BanLedgerTest, SaysThatItIsDamaged) {
+    for (const char* address : {"192.0.2.1", "192.0.2.2", "192.0.2.3"})
+        ASSERT_TRUE(ledger.append({added(address)}));
+    const std::string whole = bytes();
+    const std::string fault = path + ": record 0 is damaged, and valid ones follow it";
+    // The first record's length, its address and its checksum.
+    for (const std::size_t at : {33U, 60U, 18U}) {
+        std::string text = whole;
+        text[at] = static_cast<char>(text[at] ^ 1);
+        write(text);
+        EXPECT_EQ(banned(), Texts{fault}) << at;
+        const Status appended = BanLedger(state, "block").append({added("192.0.2.4")});
+        ASSERT_FALSE(appended);
+        EXPECT_EQ(appended.error().message, fault);
+        EXPECT_EQ(bytes(), text); // nothing is lost
+    }
+    write("");
+    EXPECT_EQ(banned(), Texts{path + ": is no ledger of bans of this version"});
+    write("something else that is long enough");
+    EXPECT_EQ(banned(), Texts{path + ": is no ledger of bans of this version"});
+}
+
+TEST_F(BanLedgerTest, IsAsBeforeWhenTheDiskIsFull) {
+    ASSERT_TRUE(ledger.append({added("192.0.2.1")}));
+    const std::string before = bytes();
+    std::signal(SIGXFSZ, SIG_IGN);
+    rlimit limit{};
+    ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &limit), 0);
+    const rlimit small{before.size() + 30, limit.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+    const Status appended = ledger.append({added("192.0.2.2")});
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+    ASSERT_FALSE(appended);
+    EXPECT_EQ(appended.error().kind, ErrorKind::kernel_refused);
+    EXPECT_EQ(appended.error().message, path + ": cannot be written: File too large");
+    EXPECT_EQ(bytes(), before);
+    ASSERT_TRUE(ledger.append({added("192.0.2.3")}));
+    EXPECT_EQ(banned(), (Texts{"192.0.2.1", "192.0.2.3"}));
+}
+
+TEST_F(BanLedgerTest, ForgetsThePast) {
+    const std::string reason(200, 'r');
+    for (int round = 0; round < 2000; round++)
+        ASSERT_TRUE(ledger.append({added("192.0.2.1", live::never, reason), removed("192.0.2.2")}));
+    BanLedger reader(state, "block");
+    ASSERT_EQ(news(reader).size(), 4000U);
+    const std::size_t before = bytes().size();
+    ASSERT_GT(before, std::size_t{256} << 10);
+    ASSERT_TRUE(BanLedger(state, "block").tidy(at_second(10)));
+    EXPECT_LT(bytes().size(), 1000U);
+    EXPECT_EQ(banned(), Texts{"192.0.2.1"});
+    // Who wrote and who read the old file go on with the new one.
+    bool all = false;
+    EXPECT_EQ(news(reader, &all), Texts{"+192.0.2.1"});
+    EXPECT_TRUE(all);
+    ASSERT_TRUE(ledger.append({added("192.0.2.9")}));
+    EXPECT_EQ(banned(), (Texts{"192.0.2.1", "192.0.2.9"}));
+    EXPECT_EQ(news(reader, &all), Texts{"+192.0.2.9"});
+    EXPECT_FALSE(all);
+    // It is small now.
+    const std::string small = bytes();
+    ASSERT_TRUE(BanLedger(state, "block").tidy(at_second(10)));
+    EXPECT_EQ(bytes(), small);
+}
+
+TEST_F(BanLedgerTest, TakesManyWritersAtOnce) {
+    constexpr int writers = 4, each = 50;
+    std::vector<std::thread> threads;
+    for (int writer = 0; writer < writers; writer++)
+        threads.emplace_back([&, writer] {
+            BanLedger own(state, "block");
+            for (int i = 0; i < each; i++)
+                EXPECT_TRUE(own.append({added("192.0." + std::to_string(writer) + "." + std::to_string(i))}));
+        });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(banned().size(), static_cast<std::size_t>(writers * each));
+}
+
+} // namespace
+} // namespace sieve::service

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/state/ban_ledger.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "libsieve/util/printable.hpp"
+
+namespace sieve::service {
+
+namespace {
+
+constexpr LogKind ledger_kind{.magic = "xdp-sieve bans 1\n", .name = "ledger of bans"};
+constexpr std::uint32_t change_record = 1;
+
+// Less is not worth the writing.
+constexpr std::uint64_t small_ledger = std::uint64_t{256} << 10;
+
+tl::unexpected<Error> fault(const std::string& path, const std::string& what, int error) {
+    return kernel_refused(fmt::format("{}: {}: {}", printable(path), what, errno_text(error)));
+}
+
+} // namespace
+
+std::string ban_folder(const std::string& state) {
+    return state + "/bans";
+}
+
+std::string ban_ledger_path(const std::string& state, const std::string& set) {
+    return ban_folder(state) + "/" + set;
+}
+
+Result<UniqueFd> BanLedger::lock() {
+    if (::mkdir(folder_.c_str(), 0700) == 0) {
+        const UniqueFd state(::open((folder_ + "/..").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        if (!state || ::fsync(state.get()) != 0) return fault(folder_, "cannot be made", errno);
+    } else if (errno != EEXIST) {
+        return fault(folder_, "cannot be made", errno);
+    }
+    UniqueFd folder(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!folder) return fault(folder_, "cannot be opened", errno);
+    while (::flock(folder.get(), LOCK_EX) != 0)
+        if (errno != EINTR) return fault(folder_, "cannot be locked", errno);
+    return folder;
+}
+
+// False: there is no ledger.
+Result<bool> BanLedger::open_anew() {
+    struct stat info {};
+    if (::stat(path_.c_str(), &info) != 0) {
+        log_.reset();
+        inode_ = 0;
+        if (errno == ENOENT || errno == ENOTDIR) return false;
+        return fault(path_, "cannot be read", errno);
+    }
+    if (log_ && inode_ == info.st_ino && static_cast<std::uint64_t>(info.st_size) >= log_->bytes())
+        return true;
+    SIEVE_ASSIGN(log_, RecordLog::open(path_, ledger_kind));
+    inode_ = info.st_ino;
+    return true;
+}
+
+Result<bool> BanLedger::read_on(const std::function<void(live::BanChange&& change)>& visit) {
+    return log_->read_on([&](std::uint32_t type, std::string_view payload) {
+        if (type != change_record) return false;
+        std::optional<std::vector<live::BanChange>> changes = live::ban_changes_of(payload);
+        if (!changes) return false;
+        for (live::BanChange& change : *changes) visit(std::move(change));
+        return true;
+    });
+}
+
+Status BanLedger::append(const std::vector<live::BanChange>& changes) {
+    SIEVE_ASSIGN(const UniqueFd held, lock());
+    SIEVE_ASSIGN(const bool exists, open_anew());
+    if (!exists) {
+        auto created = RecordLog::create(path_, ledger_kind);
+        if (!created) return kernel_refused(std::move(created.error().message));
+        SIEVE_TRY(open_anew());
+    }
+    SIEVE_ASSIGN(const bool torn, read_on([](live::BanChange&&) {}));
+    if (torn) SIEVE_TRY(log_->cut_end());
+    Status appended = log_->append(change_record, live::bytes_of(changes), true);
+    if (appended) return {};
+    log_.reset();
+    return kernel_refused(std::move(appended.error().message));
+}
+
+Result<bool> BanLedger::read(const std::function<void(live::BanChange&& change)>& visit) {
+    const ino_t file = inode_;
+    const std::uint64_t bytes = log_ ? log_->bytes() : 0;
+    SIEVE_ASSIGN(const bool exists, open_anew());
+    if (!exists) return bytes > 0 || file == 0;
+    const bool anew = bytes == 0 || file != inode_ || log_->bytes() < bytes;
+    SIEVE_TRY(read_on(visit)); // a torn end is being written, or the next writer cuts it off
+    return anew;
+}
+
+Result<live::Bans> BanLedger::bans(live::Time now) {
+    live::Bans bans;
+    read_all_next();
+    SIEVE_TRY(read([&](live::BanChange&& change) { live::change_bans(bans, change); }));
+    std::erase_if(bans, [&](const auto& one) { return one.second.is_over(now); });
+    return bans;
+}
+
+Status BanLedger::tidy(live::Time now) {
+    struct stat info {};
+    if (::stat(path_.c_str(), &info) != 0 || static_cast<std::uint64_t>(info.st_size) < small_ledger)
+        return {};
+    SIEVE_ASSIGN(const UniqueFd held, lock());
+    SIEVE_ASSIGN(const live::Bans all, bans(now));
+    const std::string bytes = live::bytes_of(live::additions(all));
+    if (bytes.size() * 2 > mark().bytes) return {};
+    auto created = RecordLog::create(path_, ledger_kind, {{change_record, bytes}});
+    if (!created) return kernel_refused(std::move(created.error().message));
+    return {};
+}
+
+} // namespace sieve::service

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// The bans of a set on the disk: a file of changes (lists/record_log.hpp), STATE/bans/SET. Whoever changes it
+// holds the lock of that folder; whoever reads it needs none. The daemon and a command may both write.
+//
+//     append()   a whole change, on the disk when it returns, or an error and the ledger as it was
+//     read()     what came since the last read
+//     tidy()     writes the file anew, with the bans only, when most of it is of the past
+//
+// A record that a crash cut short was never answered, and is dropped. Any other damage is an error of every
+// call, and the file stays as it is.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libsieve/service/lists/ban.hpp"
+#include "libsieve/service/lists/record_log.hpp"
+#include "libsieve/util/result.hpp"
+#include "libsieve/util/unique_fd.hpp"
+
+namespace sieve::service {
+
+// Where the ledgers of a state directory are, and that of a set.
+[[nodiscard]] std::string ban_folder(const std::string& state);
+[[nodiscard]] std::string ban_ledger_path(const std::string& state, const std::string& set);
+
+class BanLedger {
+  public:
+    BanLedger(const std::string& state, const std::string& set)
+        : folder_(ban_folder(state)), path_(ban_ledger_path(state, set)) {}
+
+    // A place in the ledger.
+    struct Mark {
+        ino_t file = 0;
+        std::uint64_t bytes = 0;
+
+        // Whether all up to `other` is behind this place.
+        [[nodiscard]] bool has(const Mark& other) const { return file != other.file || bytes >= other.bytes; }
+    };
+
+    // Errors: bad_input for a ledger that is damaged; kernel_refused for one that cannot be written.
+    [[nodiscard]] Status append(const std::vector<live::BanChange>& changes);
+
+    // Calls `visit` for each change since the last read, or for all of them. Returns whether it was all: the
+    // first time, and when the file is another one or shorter than it was. A ledger that is not there is
+    // empty.
+    [[nodiscard]] Result<bool> read(const std::function<void(live::BanChange&& change)>& visit);
+    void read_all_next() { log_.reset(); }
+    // The bans that are not over by then. The next read() goes on from there.
+    [[nodiscard]] Result<live::Bans> bans(live::Time now);
+    [[nodiscard]] Status tidy(live::Time now);
+
+    [[nodiscard]] Mark mark() const { return {inode_, log_ ? log_->bytes() : 0}; }
+
+  private:
+    [[nodiscard]] Result<UniqueFd> lock();
+    [[nodiscard]] Result<bool> open_anew();
+    [[nodiscard]] Result<bool> read_on(const std::function<void(live::BanChange&& change)>& visit);
+
+    std::string folder_;
+    std::string path_;
+    std::optional<RecordLog> log_;
+    ino_t inode_ = 0;
+};
+
+} // namespace sieve::service
