@@ -3,9 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include "libsieve/control/keys/exact_set.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/image/header.hpp"
+#include "libsieve/keys/key_order.hpp"
 #include "unit/control/fake_kernel.hpp"
 #include "unit/control/files.hpp"
 
@@ -18,26 +19,29 @@ class LiveFiltersTest : public testing::Test {
     test::Files files;
     KeyDifference difference{SIEVE_FIELD_SRC};
 
-    Image image(const std::vector<std::string>& entries, sieve_kind kind = SIEVE_KIND_DDLCBF) {
+    Image image(const std::vector<std::string>& entries, sieve_kind kind = SIEVE_KIND_EXACT) {
         FeedSpec spec;
         spec.build.kind.kind = kind;
         return Image::load(std::filesystem::path(files.image("image", entries, spec))).value();
     }
     static sieve_key key(const std::string& text) { return parse_key(text, SIEVE_FIELD_SRC).value(); }
     [[nodiscard]] bool has(std::uint32_t map_id, const std::string& address) {
-        auto filter = kernel.open_filter(map_id).value();
+        const auto filter = kernel.open_filter(map_id).value();
+        const sieve_lookup& lookup = filter->lookup();
         const sieve_key wanted = key(address);
-        return kind_of(filter->lookup())
-            .holds(filter->lookup(),
-                   sieve_hash_key(&wanted, filter->lookup().hash_key, filter->lookup().fields),
-                   filter->lines().data());
+        if (lists_and_changes(lookup)) return open_table(kernel, "bad", map_id)->table->contains(wanted);
+        return kind_of(lookup).holds(lookup, sieve_hash_key(&wanted, lookup.hash_key, lookup.fields),
+                                     filter->lines().data());
     }
-    Result<std::vector<FilterChanged>> change(bool rates = false) {
-        return change([&](const LiveFilter&) { return &difference; }, rates);
+    Result<std::vector<FilterChanged>> change() {
+        return change([&](const LiveFilter&) { return FilterDue{.difference = &difference}; });
     }
-    Result<std::vector<FilterChanged>> change(const DifferenceFor& difference_for, bool rates) {
+    Result<std::vector<FilterChanged>> change(const DueFor& due_for) {
         SIEVE_ASSIGN(LiveFilters filters, LiveFilters::hold(kernel, "bad", {}));
-        return filters.change(difference_for, rates);
+        return filters.change(due_for);
+    }
+    [[nodiscard]] std::uint64_t keys_in(std::uint32_t map_id) {
+        return kernel.open_filter(map_id).value()->file().keys;
     }
 };
 
@@ -50,18 +54,13 @@ TEST_F(LiveFiltersTest, AllOfThatNameGetTheDifferenceUnderOneLock) {
     kernel.put_filter(700, image({"192.0.2.1", "192.0.2.2"}));
     difference.removed.add(key("192.0.2.1"));
     difference.added.add(key("192.0.2.3"));
-    difference.strangers = {key("192.0.2.3"), key("192.0.2.4")};
-    const auto done = change(true);
+    const auto done = change();
     ASSERT_TRUE(done) << done.error().message;
     ASSERT_EQ(done->size(), 2U);
     for (const FilterChanged& filter : *done) {
         EXPECT_EQ(filter.done, 2U);
         EXPECT_EQ(filter.filter.changes, 2U);
-        EXPECT_EQ(filter.filter.keys, 2U);
-        EXPECT_TRUE(filter.mistaken); // 192.0.2.3 is a member
-        ASSERT_TRUE(filter.expected_fpr);
-        EXPECT_EQ(rate_from_bits(kernel.read_filter(filter.filter.map_id)->file.expected_fpr),
-                  *filter.expected_fpr);
+        EXPECT_EQ(keys_in(filter.filter.map_id), 2U);
         EXPECT_FALSE(has(filter.filter.map_id, "192.0.2.1"));
         EXPECT_TRUE(has(filter.filter.map_id, "192.0.2.2"));
         EXPECT_TRUE(has(filter.filter.map_id, "192.0.2.3"));
@@ -69,15 +68,47 @@ TEST_F(LiveFiltersTest, AllOfThatNameGetTheDifferenceUnderOneLock) {
     EXPECT_EQ(kernel.count("lock"), 1U);
 }
 
-TEST_F(LiveFiltersTest, AbsentKeysAreCountedAndChangeNothing) {
+TEST_F(LiveFiltersTest, WhatIsDoneAlreadyIsNotDoneAgain) {
     const std::uint32_t id = kernel.put("bad").map_id;
     kernel.put_filter(id, image({"192.0.2.1"}));
     difference.removed.add(key("192.0.2.9"));
+    difference.added.add(key("192.0.2.1"));
     const auto done = change();
     ASSERT_TRUE(done);
-    EXPECT_EQ(done->front().absent, 1U);
+    EXPECT_TRUE(done->front().touched);
     EXPECT_EQ(done->front().done, 0U);
-    EXPECT_FALSE(done->front().expected_fpr);
+    EXPECT_EQ(done->front().filter.changes, 0U);
+    EXPECT_EQ(keys_in(id), 1U);
+}
+
+TEST_F(LiveFiltersTest, AFilterBecomesTheList) {
+    const std::uint32_t id = kernel.put("bad").map_id;
+    kernel.put_filter(id, image({"192.0.2.1", "192.0.2.2", "192.0.2.3"}));
+    const std::vector<sieve_key> wanted{key("192.0.2.2"), key("192.0.2.9")};
+    const WantedKeys list{.contains =
+                              [&](const sieve_key& one) {
+                                  return std::ranges::any_of(
+                                      wanted, [&](const sieve_key& other) { return same_key(one, other); });
+                              },
+                          .for_each = [&](const auto& visit) { std::ranges::for_each(wanted, visit); }};
+    const auto done = change([&](const LiveFilter&) { return FilterDue{.list = &list}; });
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_EQ(done->front().done, 3U);
+    EXPECT_EQ(keys_in(id), 2U);
+    EXPECT_TRUE(has(id, "192.0.2.2") && has(id, "192.0.2.9"));
+    EXPECT_FALSE(has(id, "192.0.2.1") || has(id, "192.0.2.3"));
+    EXPECT_EQ(change([&](const LiveFilter&) { return FilterDue{.list = &list}; })->front().done, 0U);
+}
+
+TEST_F(LiveFiltersTest, WhatFindsNoRoomIsCounted) {
+    const std::uint32_t id = kernel.put("bad").map_id;
+    kernel.put_filter(id, image({"192.0.2.1"}));
+    for (int i = 0; i < 250; i++) difference.added.add(key("198.51.100." + std::to_string(i)));
+    const auto done = change();
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_GT(done->front().no_room, 0U);
+    EXPECT_EQ(done->front().done + done->front().no_room, 250U);
+    EXPECT_EQ(keys_in(id), 1 + done->front().done);
     EXPECT_TRUE(has(id, "192.0.2.1"));
 }
 
@@ -89,13 +120,11 @@ TEST_F(LiveFiltersTest, AFilterThatCannotTakeKeysIsLeftAlone) {
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().kind, ErrorKind::invalid_request);
     bool asked = false;
-    const auto looked = change(
-        [&](const LiveFilter& filter) -> const KeyDifference* {
-            asked = true;
-            EXPECT_FALSE(filter.changeable);
-            return nullptr;
-        },
-        false);
+    const auto looked = change([&](const LiveFilter& filter) {
+        asked = true;
+        EXPECT_FALSE(filter.changeable);
+        return FilterDue();
+    });
     ASSERT_TRUE(looked);
     EXPECT_TRUE(asked);
     EXPECT_FALSE(looked->front().touched);

@@ -394,8 +394,6 @@ const Wrong wrong[] = {
     {"Empty", in_set("empty = 0"), 6, "set.bad.empty", "true or false, found 0"},
     {"EmptyOfPairs", in_set("empty = true\nkey = \"src,dport\""), 6, "set.bad.empty",
      "only a list of single addresses may be empty"},
-    {"EmptyInPlace", in_set("empty = true\nkind = \"ddlcbf\""), 6, "set.bad.empty",
-     "a list of kind ddlcbf, which follows files in place, may not be empty"},
     {"Verify", in_set("verify = \"yes\""), 6, "set.bad.verify", "true or false, found \"yes\""},
     {"RefreshWithoutUnit", in_set("refresh = 60"), 6, "set.bad.refresh", "\"30s\", \"5m\""},
     {"RefreshZero", in_set("refresh = \"0s\""), 6, "set.bad.refresh", "from \"1s\""},

@@ -481,7 +481,7 @@ TEST_F(LiveKeeperTest, RangesThatCoverTooMuchAreRefused) {
     EXPECT_EQ(keeper->state().ranges, 0U);
 }
 
-TEST_F(LiveKeeperTest, AFullFilterIsRebuiltWhileChangesGoOn) {
+TEST_F(LiveKeeperTest, AFullFilterIsRebuilt) {
     const auto keeper = open(stream_set());
     put_in_force();
     put_in_force("block-ranges");
@@ -492,7 +492,7 @@ TEST_F(LiveKeeperTest, AFullFilterIsRebuiltWhileChangesGoOn) {
     const LiveEvent* const failed = last(LiveEvent::What::failed);
     EXPECT_EQ(failed, nullptr) << failed->error->message;
     ASSERT_NE(last(LiveEvent::What::rebuilt), nullptr);
-    EXPECT_EQ(last(LiveEvent::What::rebuilt)->reason, RebuildReason::full);
+    EXPECT_EQ(last(LiveEvent::What::rebuilt)->reason, RebuildReason::no_room);
     for (std::uint64_t i = 0; i < 4500; i++)
         ASSERT_TRUE(in_force_has(Prefix{test::prefix_of("10.0.0.0").address + i}));
     EXPECT_EQ(keys_in_force(), 4500U);

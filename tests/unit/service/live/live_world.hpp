@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "libsieve/control/keys/exact_set.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
-#include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/service/live/live_image.hpp"
 #include "libsieve/service/live/live_set.hpp"
 #include "unit/control/fake_kernel.hpp"
@@ -104,11 +104,9 @@ class LiveWorld {
         return in_force_has(prefix_of(address), point);
     }
     [[nodiscard]] bool in_force_has(const Prefix& prefix, kernel::HookPoint point = kernel::HookPoint::xdp) {
-        auto filter = kernel.open_filter(map_id("block", point)).value();
-        const sieve_lookup& lookup = filter->lookup();
-        const sieve_key key = service::live::key_of(prefix.address, lookup.fields);
-        return kind_of(lookup).holds(lookup, sieve_hash_key(&key, lookup.hash_key, lookup.fields),
-                                     filter->lines().data());
+        const auto open = control::open_table(kernel, "block", map_id("block", point)).value();
+        const sieve_key key = service::live::key_of(prefix.address, open.filter->lookup().fields);
+        return open.table->contains(key);
     }
     [[nodiscard]] std::uint64_t keys_in_force(kernel::HookPoint point = kernel::HookPoint::xdp) {
         return kernel.open_filter(map_id("block", point)).value()->file().keys;

@@ -7,67 +7,90 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/build/key_changes.hpp"
 #include "libsieve/control/access/hold_lock.hpp"
+#include "libsieve/control/joint/leave_joint.hpp"
+#include "libsieve/control/keys/exact_set.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
+#include "libsieve/util/clock.hpp"
 #include "libsieve/util/unfinished.hpp"
 
 namespace sieve::control {
 
 namespace {
 
+// More keys than this are not put one by one into a table that has no room for all of them.
+constexpr std::size_t many = std::size_t{1} << 16;
+
 struct OpenFilter {
     LiveFilter facts;
-    std::unique_ptr<RunningFilter> filter;
+    std::unique_ptr<RunningFilter> filter; // of one that cannot change
+    OpenTable table{};                     // of one that can
+    std::vector<kernel::Hook> hooks{};     // that have it
 };
 
-void read_header(OpenFilter& open) {
-    const sieve_file& file = open.filter->file();
-    open.facts.identity[0] = file.identity[0];
-    open.facts.identity[1] = file.identity[1];
-    open.facts.changes = file.changes;
-    open.facts.keys = file.keys;
-}
-
-Result<OpenFilter> open_filter(Kernel& kernel, std::uint32_t map_id, bool verified) {
+Result<OpenFilter> open_filter(Kernel& kernel, const std::string& set, std::uint32_t map_id, bool verified) {
     OpenFilter open{.facts = {.map_id = map_id}, .filter = nullptr};
     SIEVE_ASSIGN(open.filter, kernel.open_filter(map_id));
     const sieve_lookup& lookup = open.filter->lookup();
     open.facts.fields = lookup.fields;
-    open.facts.lines = open.filter->lines().size();
-    open.facts.changeable = kind_of(lookup).facts().changes_live && kind_of(lookup).exact() == nullptr &&
-                            lookup.probes == 0 && !verified;
-    read_header(open);
+    open.facts.changeable =
+        lists_and_changes(lookup) && sieve_is_one_address(lookup.fields) != 0 && !verified;
+    if (open.facts.changeable) {
+        SIEVE_ASSIGN(open.table, open_table(kernel, set, map_id));
+    }
+    open.facts.changes = open.filter->file().changes;
     return open;
 }
 
-bool matches_any(RunningFilter& filter, const std::vector<sieve_key>& keys) {
-    const sieve_lookup& lookup = filter.lookup();
-    return std::any_of(keys.begin(), keys.end(), [&](const sieve_key& key) {
-        return kind_of(lookup).holds(lookup, sieve_hash_key(&key, lookup.hash_key, lookup.fields),
-                                     filter.lines().data());
+// What is left to do of a difference.
+Result<KeyDifference> left_of(const OpenTable& open, const KeyDifference& difference) {
+    KeyDifference left(difference.removed.fields());
+    difference.removed.for_each(0, difference.removed.size(), [&](const sieve_key& key) {
+        if (open.table->contains(key)) left.removed.add(key);
     });
+    Status done;
+    difference.added.for_each(0, difference.added.size(), [&](const sieve_key& key) {
+        const std::optional<std::uint64_t> end = open.table->end_of(key);
+        if (!end)
+            left.added.add(key);
+        else if (*end != never_ends && done)
+            done = open.table->set_end(key, never_ends);
+    });
+    SIEVE_TRY(done);
+    return left;
 }
 
-Result<FilterChanged> change_filter(OpenFilter& open, const std::string& set,
-                                    const DifferenceFor& difference_for, bool rates) {
-    FilterChanged changed;
-    if (const KeyDifference* difference = difference_for(open.facts)) {
-        changed.touched = true;
-        if (difference->removed.fields() != open.facts.fields || !open.facts.changeable)
-            return invalid_request(fmt::format("set {}: its filter on {} cannot take single keys", set,
-                                               open.facts.hook.interface));
-        SIEVE_ASSIGN(const DifferenceReport applied,
-                     apply_difference(open.filter->lookup(), open.filter->file(), open.filter->lines(),
-                                      difference->removed, difference->added, rates));
-        changed.done = applied.done;
-        changed.no_room = applied.no_room;
-        changed.absent = applied.absent;
-        changed.expected_fpr = applied.expected_fpr;
-        changed.mistaken = matches_any(*open.filter, difference->strangers);
-        read_header(open);
+Result<KeyDifference> left_of(const OpenTable& open, const WantedKeys& list) {
+    KeyDifference all(open.filter->lookup().fields);
+    SIEVE_TRY(open.for_each_entry(program_now(), [&](const sieve_key& key, std::uint64_t) {
+        if (!list.contains(key)) all.removed.add(key);
+    }));
+    list.for_each([&](const sieve_key& key) { all.added.add(key); });
+    return left_of(open, all);
+}
+
+Result<FilterChanged> change_filter(Kernel& kernel, OpenFilter& open, const std::string& set,
+                                    const DueFor& due_for) {
+    FilterChanged changed{.filter = open.facts};
+    const FilterDue due = due_for(open.facts);
+    if (due.difference == nullptr && due.list == nullptr) return changed;
+    if (!open.facts.changeable)
+        return invalid_request(
+            fmt::format("set {}: its filter on {} cannot take single keys", set, open.facts.hook.interface));
+    changed.touched = true;
+    SIEVE_ASSIGN(KeyDifference left, due.difference != nullptr ? left_of(open.table, *due.difference)
+                                                               : left_of(open.table, *due.list));
+    if (left.added.size() > many && !open.table.table->has_room_for(left.added)) {
+        changed.no_room = left.added.size();
+        left.added = KeySet(open.facts.fields);
     }
-    changed.filter = open.facts;
+    if (left.empty()) return changed;
+    for (const kernel::Hook& hook : open.hooks) SIEVE_TRY(leave_joint(kernel, hook, set));
+    SIEVE_ASSIGN(const TableChange did,
+                 open.table.table->change(left.removed, left.added, [&] { return kernel.grace_period(); }));
+    changed.done = did.removed + did.added;
+    changed.no_room += did.full.size();
+    changed.filter.changes = open.facts.changes = open.filter->file().changes;
     return changed;
 }
 
@@ -75,6 +98,7 @@ Result<FilterChanged> change_filter(OpenFilter& open, const std::string& set,
 
 struct LiveFilters::Parts {
     Held lock;
+    Kernel& kernel;
     std::string set;
     std::vector<OpenFilter> filters{};
 };
@@ -86,29 +110,33 @@ LiveFilters::~LiveFilters() = default;
 
 Result<LiveFilters> LiveFilters::hold(Kernel& kernel, std::string set, const Observer& observer) {
     SIEVE_ASSIGN(Held lock, hold_lock(kernel, observer));
-    auto parts = std::make_unique<Parts>(Parts{.lock = std::move(lock), .set = std::move(set)});
-    SIEVE_ASSIGN(const std::vector<kernel::Hook> hooks, hooks_of(kernel, {}));
-    for (const kernel::Hook& hook : hooks) {
+    auto parts =
+        std::make_unique<Parts>(Parts{.lock = std::move(lock), .kernel = kernel, .set = std::move(set)});
+    SIEVE_ASSIGN(std::vector<kernel::Hook> hooks, hooks_of(kernel, {}));
+    for (kernel::Hook& hook : hooks) {
         if (!hook.speaks_our_version()) continue;
         const kernel::TableInForce table = kernel.read_table(hook);
         const kernel::SetInForce* found = table.find(parts->set);
         if (found == nullptr) continue;
         // Two hooks may share a map.
-        if (std::ranges::any_of(parts->filters,
-                                [&](const OpenFilter& other) { return other.facts.map_id == found->map_id; }))
-            continue;
-        SIEVE_ASSIGN(OpenFilter open, open_filter(kernel, found->map_id, found->exact_id != 0));
-        open.facts.hook = {.interface = hook.interface.name, .point = hook.point};
-        parts->filters.push_back(std::move(open));
+        auto open = std::ranges::find_if(
+            parts->filters, [&](const OpenFilter& other) { return other.facts.map_id == found->map_id; });
+        if (open == parts->filters.end()) {
+            SIEVE_ASSIGN(OpenFilter other,
+                         open_filter(kernel, parts->set, found->map_id, found->exact_id != 0));
+            other.facts.hook = {.interface = hook.interface.name, .point = hook.point};
+            open = parts->filters.insert(parts->filters.end(), std::move(other));
+        }
+        open->hooks.push_back(std::move(hook));
     }
     return LiveFilters(std::move(parts));
 }
 
-Result<std::vector<FilterChanged>> LiveFilters::change(const DifferenceFor& difference_for, bool rates) {
+Result<std::vector<FilterChanged>> LiveFilters::change(const DueFor& due_for) {
     std::vector<FilterChanged> done;
     bool any = false;
     for (OpenFilter& open : parts_->filters) {
-        Result<FilterChanged> changed = change_filter(open, parts_->set, difference_for, rates);
+        Result<FilterChanged> changed = change_filter(parts_->kernel, open, parts_->set, due_for);
         if (!changed && !any) return tl::unexpected(std::move(changed.error()));
         if (!changed) return unfinished("some filters have the change, not all", changed.error());
         any = any || changed->touched;
@@ -118,9 +146,9 @@ Result<std::vector<FilterChanged>> LiveFilters::change(const DifferenceFor& diff
 }
 
 Result<FilterChanged> change_coming_filter(Kernel& kernel, const std::string& set, std::uint32_t map_id,
-                                           const DifferenceFor& difference_for) {
-    SIEVE_ASSIGN(OpenFilter open, open_filter(kernel, map_id, false));
-    return change_filter(open, set, difference_for, false);
+                                           const DueFor& due_for) {
+    SIEVE_ASSIGN(OpenFilter open, open_filter(kernel, set, map_id, false));
+    return change_filter(kernel, open, set, due_for);
 }
 
 } // namespace sieve::control

@@ -69,8 +69,7 @@ bool guards_addresses(const SetConfiguration& set) {
 
 bool asks_for_changes_in_place(const SetConfiguration& set) {
     if (set.feed.build.kind.kind == automatic_kind) return false;
-    const FilterKind& kind = kind_of(set.feed.build.kind.kind);
-    return kind.facts().changes_live && kind.exact() == nullptr;
+    return kind_of(set.feed.build.kind.kind).facts().changes_live;
 }
 
 } // namespace sieve::service

@@ -165,10 +165,6 @@ void read_guards(Mistakes& mistakes, const toml::table& table, const std::string
 void check_empty(Section& section, const toml::table& table, const SetConfiguration& set) {
     if (!guards_addresses(set))
         section.mistake(*table.get("empty"), "empty", "only a list of single addresses may be empty");
-    else if (!follows_stream(set) && asks_for_changes_in_place(set))
-        section.mistake(*table.get("empty"), "empty",
-                        fmt::format("a list of kind {}, which follows files in place, may not be empty",
-                                    kind_name(set.feed.build.kind.kind)));
 }
 
 // What CrowdSec and people decide about, their sets can hold.

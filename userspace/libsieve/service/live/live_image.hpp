@@ -23,6 +23,9 @@ namespace sieve::service::live {
 // What an empty list is made of, because a filter has at least one key: an address of the prefix that routers
 // discard (RFC 6666), so that no packet has it.
 inline constexpr Prefix placeholder{static_cast<uint128>(0x0100) << 112 | 0x5e1e'7ab1'e000'0001};
+// Beside it in a table that is to have room for IPv4 addresses as well: one of those that nobody may have
+// (RFC 1112, section 4).
+inline constexpr Prefix ipv4_placeholder{SIEVE_V4_MAPPED | 0xf05e'7ab1};
 
 // The key of an address in a set of these fields (src or dst).
 [[nodiscard]] sieve_key key_of(uint128 address, std::uint32_t fields);

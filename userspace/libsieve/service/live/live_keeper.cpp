@@ -507,8 +507,8 @@ class Keeper final : public LiveKeeper {
         SIEVE_ASSIGN(const Feed feed, read_files());
         if (feed.has_ranges())
             return bad_input(
-                "the list has prefixes or ranges, and only single addresses change in place; expected "
-                "another kind than ddlcbf");
+                "the list has prefixes or ranges, and only single addresses change in place; expected single "
+                "addresses, or a set without `kind`");
         ClaimList counted;
         std::vector<Claim> all;
         all.reserve(feed.keys.size());
@@ -540,7 +540,7 @@ class Keeper final : public LiveKeeper {
         return {};
     }
     Status finish(Image image) {
-        const RebuildReason reason = live_->rebuild_due().value_or(RebuildReason::worn);
+        const RebuildReason reason = live_->rebuild_due().value_or(RebuildReason::long_journal);
         const auto lock = alone();
         SIEVE_ASSIGN(LiveChange done, live_->finish_rebuild(kernel_, std::move(image), observer_));
         tell({.what = LiveEvent::What::rebuilt, .change = done, .reason = reason});
@@ -555,9 +555,9 @@ class Keeper final : public LiveKeeper {
         live_->abandon_rebuild();
         return tl::unexpected(std::move(image.error()));
     }
-    // Whether an image of the list would have all that is known. A stream's list may be empty, a file's not.
+    // Whether an image of the list would have all that is known. Not every list may be empty.
     [[nodiscard]] bool has_list() const {
-        return !live_->awaits_sources() && (stream_ || live_->list().prefixes() > 0);
+        return !live_->awaits_sources() && (stream_ || set_.empty || live_->list().prefixes() > 0);
     }
     // Another thread builds, so that changes go on in place.
     void rebuild_if_due() {

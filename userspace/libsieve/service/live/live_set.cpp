@@ -8,11 +8,10 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/build/key_changes.hpp"
 #include "libsieve/feeds/feed.hpp"
 #include "libsieve/feeds/text/entry.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
-#include "libsieve/filters/sizing.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/service/config/configuration_text.hpp"
 #include "libsieve/service/live/live_image.hpp"
 #include "libsieve/service/safety/acceptance.hpp"
@@ -23,24 +22,10 @@ namespace sieve::service::live {
 
 namespace {
 
-// An image is built for twice its list. It is built anew before its lines are as full as the kind allows.
-constexpr double bits_per_key_when_built = 24;
-constexpr double room_when_built = 2;
-constexpr double least_bits_per_key = 22;
-constexpr std::uint64_t least_capacity = 4096;
-// With fewer, keys soon find no room: such a difference is not even begun.
-constexpr double fewest_bits_per_key = 20.5;
+// A table is built with room for a quarter more keys, and for so many besides.
+constexpr std::uint64_t least_room = 1024;
 
-// Changes for each key that a filter has room for, after which it is built anew: remainders never grow again,
-// and the rate of a full filter has by then grown tenfold (ddlcbf_filter.hpp).
-constexpr std::uint64_t most_changes_per_key = 8;
 constexpr std::uint64_t longest_journal = std::uint64_t{64} << 20;
-
-// Computing a filter's rate walks the whole filter, so it waits until this share of its keys has changed.
-constexpr std::uint64_t keys_per_rate = 64;
-
-// Builds after which a false positive on an address that this host depends on is more than bad luck.
-constexpr int most_builds = 4;
 
 // An answer that lists the same decision again gives its end only so exactly.
 constexpr std::chrono::seconds same_end{2};
@@ -56,21 +41,17 @@ const char* rebuild_reason_text(RebuildReason reason) {
     case RebuildReason::unsaved:
         return "changes cannot be written where its image is";
     case RebuildReason::unknown:
-        return "it is unknown which keys are in the filter";
+        return "the filter in force is not one of its keys";
     case RebuildReason::no_room:
         return "keys do not fit";
-    case RebuildReason::mistaken:
-        return "the filter mistakes an address that this host depends on for a member";
-    case RebuildReason::full:
-        return "the filter is about to be full";
-    case RebuildReason::worn:
-        return "many keys came and went";
+    case RebuildReason::long_journal:
+        return "many keys came and went since its list was written";
     }
     return "";
 }
 
 bool is_urgent(RebuildReason reason) {
-    return reason != RebuildReason::full && reason != RebuildReason::worn;
+    return reason != RebuildReason::long_journal;
 }
 
 Result<Image> build_live_image(RebuildOrder order, const SandboxSettings& sandbox) {
@@ -78,11 +59,8 @@ Result<Image> build_live_image(RebuildOrder order, const SandboxSettings& sandbo
     Feed keys(order.feed.fields);
     keys.keys = std::move(order.keys);
     SIEVE_ASSIGN(const ReadList list, own_list(std::move(keys), order.set));
-    for (int builds = 1;; builds++) {
-        SIEVE_ASSIGN(BuiltList built, build_in_sandbox(request, list));
-        if (builds == most_builds || !matches_any(built.image, order.strangers))
-            return std::move(built.image);
-    }
+    SIEVE_ASSIGN(BuiltList built, build_in_sandbox(request, list));
+    return std::move(built.image);
 }
 
 // --- opening
@@ -124,9 +102,7 @@ bool LiveSet::load_list_alone(const control::Observer& observer) {
     base_ = named->identity;
     Status known = read_claim_list(state_->list_path(name(), base_), list_);
     if (known) known = load_journal(observer);
-    base_.clear(); // no filter can be told to be of that image
-    since_base_.clear();
-    noted_.clear();
+    base_.clear();
     journal_.reset();
     if (!known) {
         list_ = ClaimList();
@@ -141,7 +117,6 @@ void LiveSet::lose_list(const std::string& why, const control::Observer& observe
     observer.remark(lost_list_text(name(), why));
     lost_ = Lost{.prefixes = list_.prefixes()};
     list_ = ClaimList();
-    since_base_.clear();
     due(RebuildReason::unknown);
 }
 
@@ -154,7 +129,6 @@ Status LiveSet::load_journal(const control::Observer& observer) {
     LiveChange ignored;
     for (const ClaimChange& change : content.changes) enter(change, ignored);
     pending_.clear();
-    if (content.finished && !content.torn) noted_ = std::move(content.filters);
     journal_ = std::move(journal);
     return {};
 }
@@ -188,7 +162,6 @@ void LiveSet::enter(const ClaimChange& change, LiveChange& report) {
     const std::lock_guard lock(*mutex_);
     const auto note_everywhere = [&](const Prefix& prefix, bool on) {
         (on ? report.added : report.removed)++;
-        note(since_base_, prefix, on);
         note(pending_, prefix, on);
         if (rebuilding_) note(rebuilding_->difference, prefix, on);
     };
@@ -234,7 +207,8 @@ std::optional<Refusal> LiveSet::guard(const ClaimChange& change, bool whole_list
     if (follows_bans(options_.set)) return std::nullopt; // who gave them was asked (take_bans.hpp)
     const bool follows = followed_stream(options_.set) != nullptr;
     const ListSize before{.entries = awaits_sources() ? lost_->prefixes : list_.prefixes()};
-    if (after == 0 && !follows) return unless_accepted(empty_list(options_.set), change, before);
+    if (after == 0 && !follows && !options_.set.empty)
+        return unless_accepted(empty_list(options_.set), change, before);
     if (base_.empty() || before.entries == 0) return std::nullopt; // there is nothing to compare with
     std::optional<Refusal> refusal = check_size(options_.set, {.entries = after}, before);
     // A stream says of each decision that it ends. A list that is short may have been cut short.
@@ -345,45 +319,36 @@ control::KeyDifference LiveSet::keys_of(const Difference& difference) const {
     return keys;
 }
 
-void LiveSet::judge(const control::FilterChanged& filter) {
-    if (filter.no_room > 0) due(RebuildReason::no_room);
-    if (filter.absent > 0) due(RebuildReason::unknown);
-    if (filter.mistaken) due(RebuildReason::mistaken);
-    const double bits = 512.0 * static_cast<double>(filter.filter.lines);
-    if (static_cast<double>(filter.filter.keys) * least_bits_per_key > bits) due(RebuildReason::full);
-    const double room = bits / bits_per_key_when_built;
-    if (static_cast<double>(filter.filter.changes) > room * most_changes_per_key) due(RebuildReason::worn);
-}
-
 bool LiveSet::is_changeable(const control::LiveFilter& filter) const {
     return filter.changeable && filter.fields == fields();
 }
 
-bool LiveSet::is_base_image(const control::LiveFilter& filter) const {
-    return filter.changes == 0 &&
-           fmt::format("{:016x}{:016x}", filter.identity[0], filter.identity[1]) == base_;
+bool LiveSet::has_noted(const control::LiveFilter& filter) const {
+    return std::ranges::find(noted_, NotedFilter{filter.map_id, filter.changes}) != noted_.end();
 }
 
-bool LiveSet::has_noted(const control::LiveFilter& filter) const {
-    const NotedFilter now{filter.map_id, filter.changes};
-    return std::ranges::find(noted_, now) != noted_.end() ||
-           std::ranges::find(caught_up_, now) != caught_up_.end();
+control::WantedKeys LiveSet::all_keys() const {
+    const auto visit_all = [this](const std::function<void(const sieve_key&)>& visit) {
+        list_.for_each_prefix([&](const Prefix& prefix) { visit(key_of(prefix.address, fields())); });
+    };
+    const int word = sieve_address_word(fields());
+    return {.contains =
+                [this, word](const sieve_key& key) {
+                    return list_.contains({address_number(key.word[word], key.word[word + 1])});
+                },
+            .for_each = visit_all};
 }
 
 void LiveSet::catch_up(control::Kernel& kernel, std::uint32_t map_id) {
     const std::lock_guard lock(*mutex_);
     if (base_.empty() || lost_) return;
-    // What is pending will come to all filters that are noted.
-    Difference difference = since_base_;
-    for (const auto& [prefix, on] : pending_) note(difference, prefix, !on);
-    const control::KeyDifference keys = keys_of(difference);
-    if (keys.empty()) return;
+    const control::WantedKeys all = all_keys();
     const auto changed = control::change_coming_filter(
-        kernel, name(), map_id, [&](const control::LiveFilter& filter) -> const control::KeyDifference* {
-            return is_changeable(filter) && is_base_image(filter) ? &keys : nullptr;
+        kernel, name(), map_id, [&](const control::LiveFilter& filter) -> control::FilterDue {
+            return {.list = is_changeable(filter) ? &all : nullptr};
         });
-    if (changed && changed->touched && changed->no_room == 0 && changed->absent == 0)
-        caught_up_.push_back({map_id, changed->filter.changes});
+    if (changed && changed->touched && changed->no_room == 0)
+        noted_.push_back({map_id, changed->filter.changes});
 }
 
 void LiveSet::put_in_force(control::Kernel& kernel, LiveChange& report, const control::Observer& observer) {
@@ -391,65 +356,33 @@ void LiveSet::put_in_force(control::Kernel& kernel, LiveChange& report, const co
     if (!base_.empty() && !lost_) {
         auto held = control::LiveFilters::hold(kernel, name(), observer);
         const std::lock_guard lock(*mutex_);
-        std::optional<control::KeyDifference> latest;
-        std::optional<control::KeyDifference> whole;
-        bool unknown = false;
-        const auto with_strangers = [&](control::KeyDifference keys) {
-            for (const uint128 address : protected_addresses(options_.set, options_.protection))
-                keys.strangers.push_back(key_of(address, fields()));
-            return keys;
-        };
-        const auto if_it_fits = [&](const control::LiveFilter& filter,
-                                    const control::KeyDifference& keys) -> const control::KeyDifference* {
-            const auto after = static_cast<double>(filter.keys + keys.added.size()) -
-                               static_cast<double>(keys.removed.size());
-            if (after * fewest_bits_per_key <= 512.0 * static_cast<double>(filter.lines)) return &keys;
-            due(RebuildReason::no_room);
-            return nullptr;
-        };
-        const auto difference_for = [&](const control::LiveFilter& filter) -> const control::KeyDifference* {
-            if (is_changeable(filter)) {
-                if (has_noted(filter)) {
-                    if (!latest) latest = with_strangers(keys_of(pending_));
-                    return if_it_fits(filter, *latest);
-                }
-                if (is_base_image(filter)) {
-                    if (!whole) whole = with_strangers(keys_of(since_base_));
-                    return if_it_fits(filter, *whole);
-                }
+        const control::KeyDifference latest = keys_of(pending_);
+        const control::WantedKeys all = all_keys();
+        const auto due_for = [&](const control::LiveFilter& filter) -> control::FilterDue {
+            if (!is_changeable(filter)) {
+                due(RebuildReason::unknown);
+                return {};
             }
-            unknown = true;
-            return nullptr;
+            if (has_noted(filter)) return {.difference = &latest};
+            return {.list = &all};
         };
-        changes_since_rate_ += pending_.size();
-        const bool rates = changes_since_rate_ * keys_per_rate > list_.prefixes();
-        auto filters = held ? held->change(difference_for, rates) : tl::unexpected(std::move(held.error()));
+        auto filters = held ? held->change(due_for) : tl::unexpected(std::move(held.error()));
         if (filters) {
-            if (rates) changes_since_rate_ = 0;
-            std::vector<NotedFilter> noted;
+            noted_.clear(); // a filter that came and is not in force never was
+            pending_.clear();
             for (const control::FilterChanged& filter : *filters) {
                 if (!filter.touched) continue;
-                judge(filter);
                 report.keys += filter.done;
-                report.expected_fpr = std::max(report.expected_fpr, filter.expected_fpr.value_or(0));
-                if (filter.no_room > 0 || filter.absent > 0) continue;
+                if (filter.no_room > 0) {
+                    due(RebuildReason::no_room);
+                    continue;
+                }
                 report.filters++;
-                noted.push_back({filter.filter.map_id, filter.filter.changes});
+                noted_.push_back({filter.filter.map_id, filter.filter.changes});
             }
-            if (unknown) due(RebuildReason::unknown);
-            const bool news = noted != noted_ || !pending_.empty();
-            noted_ = std::move(noted);
-            caught_up_.clear(); // they are noted, or never came into force
-            pending_.clear();
-            // If this cannot be written, the next start rebuilds.
-            if (news && journal_) (void)journal_->append_done(noted_);
-            if (journal_ && journal_->bytes() > longest_journal) due(RebuildReason::worn);
+            if (journal_ && journal_->bytes() > longest_journal) due(RebuildReason::long_journal);
         } else {
-            if (filters.error().kind == ErrorKind::unfinished) {
-                noted_.clear();
-                caught_up_.clear();
-                due(RebuildReason::unknown);
-            }
+            if (filters.error().kind == ErrorKind::unfinished) noted_.clear();
             report.delayed = std::move(filters.error());
         }
     }
@@ -462,19 +395,16 @@ void LiveSet::put_in_force(control::Kernel& kernel, LiveChange& report, const co
 
 Result<RebuildOrder> LiveSet::begin_rebuild() {
     SIEVE_TRY(write_next_list(list_, *state_, name()));
-    RebuildOrder order{.set = name(), .feed = options_.set.feed, .keys = KeySet(fields()), .strangers = {}};
+    RebuildOrder order{.set = name(), .feed = options_.set.feed, .keys = KeySet(fields())};
     order.keys.reserve(list_.prefixes());
     list_.for_each_prefix([&](const Prefix& prefix) { order.keys.add(key_of(prefix.address, fields())); });
-    if (order.keys.empty()) order.keys.add(key_of(placeholder.address, fields()));
-    const double capacity = std::max(static_cast<double>(least_capacity),
-                                     room_when_built * static_cast<double>(list_.prefixes()));
+    if (order.keys.empty()) // they go when the table comes into force
+        for (const Prefix& nobody : {placeholder, ipv4_placeholder})
+            order.keys.add(key_of(nobody.address, fields()));
     BuildOptions& build = order.feed.build;
-    const double bits = build.bits_per_key.value_or(bits_per_key_when_built) * capacity;
-    const double other_lines = SIEVE_FIRST_LINE + witness_count(order.keys.size());
+    build.kind = {.kind = SIEVE_KIND_EXACT};
     build.bits_per_key.reset();
-    build.memory = static_cast<std::uint64_t>(bits / 8 + other_lines * sizeof(sieve_line));
-    build.kind.kind = SIEVE_KIND_DDLCBF;
-    order.strangers = protected_addresses(options_.set, options_.protection);
+    build.spare.room = least_room + list_.prefixes() / 4;
     rebuilding_ = Rebuilding{.since = {}, .difference = {}, .claims = list_.claims()};
     return order;
 }
@@ -482,28 +412,28 @@ Result<RebuildOrder> LiveSet::begin_rebuild() {
 Status LiveSet::add_latest(Image& image) {
     KeySet added(fields());
     ClaimChange gone; // stays in the image, and is removed from the filters
-    Difference difference;
     for (const auto& [prefix, on] : rebuilding_->difference) {
         if (on) {
             added.add(key_of(prefix.address, fields()));
         } else {
             gone.removed.push_back({prefix, 0, never});
-            difference.emplace(prefix, false);
         }
     }
     if (added.empty()) return {};
-    SIEVE_ASSIGN(const DifferenceReport done, apply_difference(image.lookup(), image.file(), image.filter(),
-                                                               KeySet(fields()), added, true));
-    if (done.no_room > 0)
+    SIEVE_ASSIGN(const std::unique_ptr<ChangeableTable> table,
+                 kind_of(image.lookup()).exact()->open_table(image.lookup(), image.file(), image.filter()));
+    SIEVE_ASSIGN(const TableChange done, table->change(
+                                             KeySet(fields()), added, [] { return Status(); }, never_ends));
+    if (!done.full.empty())
         return bad_input(fmt::format("set {}: {} keys that came while its image was built do not fit into it",
-                                     name(), done.no_room));
+                                     name(), done.full.size()));
     // It is the image of this list.
-    image.file().entries += added.size();
+    image.file().entries += done.added;
     image.file().changes = 0;
     ClaimList list = list_;
     for (const Claim& claim : gone.removed) list.add(claim);
     SIEVE_TRY(write_next_list(list, *state_, name()));
-    rebuilding_ = Rebuilding{.since = {}, .difference = std::move(difference), .claims = list.claims()};
+    rebuilding_ = Rebuilding{.since = {}, .difference = {}, .claims = list.claims()};
     if (!gone.empty()) rebuilding_->since.push_back(std::move(gone));
     return {};
 }
@@ -534,10 +464,8 @@ Result<LiveChange> LiveSet::finish_rebuild(control::Kernel& kernel, Image image,
     {
         const std::lock_guard lock(*mutex_);
         base_ = std::move(published->identity); // hooks with another image are found by level()
-        since_base_ = std::move(rebuilding_->difference);
         pending_.clear();
         noted_.clear();
-        caught_up_.clear();
         lost_.reset();
     }
     due_.reset();
@@ -563,7 +491,8 @@ bool is_live(const SetConfiguration& set) {
     const bool files = std::all_of(set.sources.begin(), set.sources.end(), [](const SourceSpec& source) {
         return std::holds_alternative<FileSpec>(source);
     });
-    return files && !set.sources.empty() && set.feed.build.kind.kind == SIEVE_KIND_DDLCBF && check_live(set);
+    return files && !set.sources.empty() && asks_for_changes_in_place(set) && set.feed.except.empty() &&
+           check_live(set);
 }
 
 Status check_live(const SetConfiguration& set) {

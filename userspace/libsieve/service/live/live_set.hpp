@@ -4,16 +4,13 @@
 //
 //     change()   the list changes; the journal has it first; then every filter in force gets the difference
 //     level()    the same without a new change: for filters that came meanwhile, such as on a new interface
-//     rebuild    a new image of the list, swapped in: when the filter fills up, when it has worn out, and
-//                when it is unknown which keys are in it
+//     rebuild    a new image of the list, swapped in: when keys do not fit, or when a filter in force is none
+//                of an exact table
 //
-// A filter in force is recognised by its image's identity and by the number of changes in its header:
-//
-//     the base image, unchanged               gets every difference since the base image
-//     the map and number of changes as noted  gets the latest difference
-//     anything else                           is replaced: somebody else changed it, or a crash cut in
-//
-// A base image that is about to come into force gets every difference before packets meet it (catch_up()).
+// A filter in force says itself which keys it has. One that is as the last change left it gets the latest
+// difference. Any other one is read and compared with the list: after a start, after a crash, and when
+// somebody else changed it. So does one that is about to come into force, before packets meet it
+// (catch_up()).
 //
 // If the files of the list are damaged or gone, no filter is touched until the sources have said their whole
 // list and an image of it is built: a filter in force has every member that was known, and an image of half a
@@ -51,14 +48,12 @@ namespace sieve::service::live {
 
 // Why a new image is needed.
 enum class RebuildReason : std::uint8_t {
-    no_image, // there is none yet
-    options,  // the set's options have changed
-    unsaved,  // changes cannot be written where the image is
-    unknown,  // it is unknown which keys are in a filter in force
-    no_room,  // keys do not fit
-    mistaken, // the filter mistakes an address that this host depends on for a member
-    full,     // the filter is about to be full
-    worn,     // so many keys came and went that its rate has suffered, or that the journal is long
+    no_image,     // there is none yet
+    options,      // the set's options have changed
+    unsaved,      // changes cannot be written where the image is
+    unknown,      // the list was lost, or a filter in force is of another kind
+    no_room,      // keys do not fit
+    long_journal, // the list is better written as a whole
 };
 [[nodiscard]] const char* rebuild_reason_text(RebuildReason reason);
 // Whether packets may be judged wrongly until then; the other reasons can wait.
@@ -70,7 +65,6 @@ struct LiveChange {
     std::uint64_t filters = 0;           // in force, that have the whole list now
     std::uint64_t keys = 0;              // insertions and deletions, over all filters
     std::chrono::microseconds taken{0};  // for them, with taking the lock and finding the filters
-    double expected_fpr = 0;             // the highest of the filters'; 0: not computed this time
     std::vector<std::string> kept_out{}; // addresses that this host depends on, and so were not taken
     std::optional<Refusal> refusal{};    // by a guard: nothing has changed
     std::optional<Error>
@@ -83,7 +77,6 @@ struct RebuildOrder {
     std::string set;
     control::FeedSpec feed;
     KeySet keys;
-    std::vector<uint128> strangers; // that the filter must not mistake for members
 };
 
 // Has an unprivileged child make the image of a rebuild. Blocks for as long as building takes.
@@ -180,10 +173,9 @@ class LiveSet {
     [[nodiscard]] Status add_latest(Image& image);
     void put_in_force(control::Kernel& kernel, LiveChange& report, const control::Observer& observer);
     [[nodiscard]] bool is_changeable(const control::LiveFilter& filter) const;
-    [[nodiscard]] bool is_base_image(const control::LiveFilter& filter) const;
     [[nodiscard]] bool has_noted(const control::LiveFilter& filter) const;
     [[nodiscard]] control::KeyDifference keys_of(const Difference& difference) const;
-    void judge(const control::FilterChanged& filter);
+    [[nodiscard]] control::WantedKeys all_keys() const; // as long as the list stays
     void due(RebuildReason reason);
 
     LiveSetOptions options_;
@@ -192,13 +184,10 @@ class LiveSet {
     std::string base_; // identity of the last good image; empty: there is none
     // What catch_up() reads and writes as well. Whoever wants the controllers' lock, too, takes that first.
     std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();
-    Difference since_base_;              // between the list of that image and this list
-    Difference pending_;                 // between the list of the noted filters and this list
-    std::vector<NotedFilter> noted_;     // filters in force as the last change left them
-    std::vector<NotedFilter> caught_up_; // filters that came since, and have the list of the noted ones
+    Difference pending_;             // between the list of the noted filters and this list
+    std::vector<NotedFilter> noted_; // in force, as the last change left them; and those that caught up
     std::optional<Journal> journal_;
     std::optional<RebuildReason> due_;
-    std::uint64_t changes_since_rate_ = 0;
     bool may_be_refused_ = true; // a refused list may be noted
 
     // The list's files were damaged. Until an image of the list is in force, nobody knows what the filters
@@ -217,8 +206,9 @@ class LiveSet {
     std::optional<Rebuilding> rebuilding_;
 };
 
-// Whether the set is kept by a LiveSet: it follows a stream, or it is of kind ddlcbf, of one address, not
-// verified, and all its sources are files.
+// Whether the set is kept by a LiveSet: it follows a stream, or a kind whose keys change in place is asked
+// for by name, the key is one address, it is not verified and has no exceptions, and all its sources are
+// files.
 [[nodiscard]] bool is_live(const SetConfiguration& set);
 // An error if a set that follows a stream cannot be kept so: it is verified, or its kind or key is a wrong
 // one.

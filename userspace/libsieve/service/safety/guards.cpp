@@ -368,7 +368,7 @@ Refusal empty_list(const SetConfiguration& set) {
             fmt::format(", or every entry of the list is an exception ({})", printable(set.feed.except));
     return {Guard::empty,
             fmt::format("set {}: its list is empty: no entry in {}; put one there, or {}", set.name, sources,
-                        guards_addresses(set) && !asks_for_changes_in_place(set)
+                        guards_addresses(set)
                             ? fmt::format("if it may be empty, set empty = true in [set.{}]", set.name)
                             : std::string("take the set out of the configuration"))};
 }

@@ -42,8 +42,10 @@ static void from_json(const nlohmann::json& from, ListFormat& format) {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KindOptions, kind, choices, alpha, hashes, effort, rounds)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PrefixLimits, max_probes, max_keys, lengths)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildOptions, bits_per_key, fpr, memory, kind, prefixes, seed, trials,
-                                   threads, label, skipped)
+// Nobody asks a child for keys that end.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Spare, room)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildOptions, bits_per_key, fpr, memory, kind, spare, prefixes, seed,
+                                   trials, threads, label, skipped)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(UnpackLimits, bytes, ratio, zip_bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FeedOptions, format, skip_invalid, ranges, key_ranges, mask_host_bits,
                                    keep_skipped, threads, block_bytes)

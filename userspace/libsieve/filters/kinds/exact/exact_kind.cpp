@@ -158,7 +158,11 @@ ExactTableKind::work_out(const KeySet& keys, const Spare& spare,
     if (exact::is_wide(keys.fields())) return exact::work_out_wide(keys, spare.room, secret);
     Split split(keys);
     exact::Addresses& addresses = split.addresses;
-    if (!keys.empty()) addresses.ipv6_room = spare.room * addresses.ipv6.size() / keys.size();
+    // By their shares, but one that is rare today is not without room tomorrow.
+    const std::uint64_t least = std::min<std::uint64_t>(spare.room / 16, 256);
+    if (!keys.empty())
+        addresses.ipv6_room =
+            std::clamp(spare.room * addresses.ipv6.size() / keys.size(), least, spare.room - least);
     addresses.ipv4_room = spare.room - addresses.ipv6_room;
     exact::Values values;
     std::vector<std::uint16_t> ipv4_ends, ipv6_ends;
