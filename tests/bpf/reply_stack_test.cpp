@@ -373,6 +373,18 @@ Bytes untagged(Bytes frame) {
     return frame;
 }
 
+// A frame of an EtherType for experiments (IEEE 802, 88B5). Frames of one processor keep their order, so once
+// it has arrived, so has all that was sent before it, however late a busy kernel is.
+Bytes fence_frame(std::uint8_t to, std::uint32_t number) {
+    Bytes frame{2, 0, 0, 0, 0, to, 2, 0, 0, 0, 0, static_cast<std::uint8_t>(3 - to), 0x88, 0xb5};
+    for (int shift = 24; shift >= 0; shift -= 8) frame.push_back(static_cast<std::uint8_t>(number >> shift));
+    frame.resize(60);
+    return frame;
+}
+bool is_fence(const Bytes& frame) {
+    return frame.size() == 60 && frame[12] == 0x88 && frame[13] == 0xb5;
+}
+
 // Judges what went to the host by what had left it, and compares with what arrived. Equal frames are judged
 // together, by their numbers.
 class Judge {
@@ -481,23 +493,43 @@ TEST_P(ReplyStack, AgreesWithTheModel) {
         Judge judge;
         const auto begin = std::chrono::steady_clock::now();
         std::chrono::duration<double> moved{0};
+        std::uint32_t fences = 0;
+        // Sends a fence, and reads all until it arrives. A link that has just come up may lose one.
+        const auto until_fence = [](const Wire& from, const Wire& to, const Bytes& fence, const auto& take) {
+            constexpr auto again = std::chrono::milliseconds(100);
+            constexpr int most = 600;
+            for (int tries = 0; tries < most; tries++) {
+                from.send(fence);
+                const auto sent = std::chrono::steady_clock::now();
+                while (std::chrono::steady_clock::now() - sent < again) {
+                    auto frame = to.next();
+                    if (!frame) {
+                        ::sched_yield();
+                        continue;
+                    }
+                    const bool is_last = !frame->outgoing && frame->bytes == fence;
+                    if (!is_fence(frame->bytes)) take(std::move(*frame));
+                    if (is_last) return;
+                }
+            }
+            throw std::runtime_error("a fence has not arrived");
+        };
         const auto collect = [&] {
             const double time =
                 std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() +
                 moved.count();
             std::uint64_t seen = 0;
+            fences++;
             // First these, so that all of them were seen on their way.
             std::vector<Bytes> arrived;
-            while (auto frame = host.next()) arrived.push_back(std::move(frame->bytes));
-            while (const auto frame = peer.next()) {
+            until_fence(peer, host, fence_frame(1, fences),
+                        [&](Wire::Frame frame) { arrived.push_back(std::move(frame.bytes)); });
+            until_fence(host, peer, fence_frame(2, fences), [&](const Wire::Frame& frame) {
                 seen++;
-                if (frame->outgoing) {
-                    judge.sent(frame->bytes, time);
-                    continue;
-                }
-                judge.left(frame->bytes, time);
-                if (talk.one_in(4)) talk.remember(frame->bytes);
-            }
+                if (frame.outgoing) return judge.sent(frame.bytes, time);
+                judge.left(frame.bytes, time);
+                if (talk.one_in(4)) talk.remember(frame.bytes);
+            });
             for (const Bytes& frame : arrived) judge.arrived(frame);
             judge.next_turn();
             return seen;

@@ -55,6 +55,7 @@ class LiveKeeperTest : public testing::Test, public LiveWorld {
         };
         auto keeper = LiveKeeper::open(std::move(settings), kernel, state, host);
         if (!keeper) throw std::runtime_error(keeper.error().message);
+        if (service::followed_stream(set) == nullptr) settle(**keeper); // the first steps read the files
         return std::move(*keeper);
     }
     // Until it has nothing to do at this moment.

@@ -680,6 +680,9 @@ TEST_F(LiveSetTest, RefusesSetsThatCannotChangeInPlace) {
     EXPECT_TRUE(is_live(exact));
     exact.feed.except = "/friends";
     EXPECT_FALSE(is_live(exact));
+    exact = file_set("/var/lib/xdp-sieve/fleet/current/block");
+    exact.feed.build.kind.kind = SIEVE_KIND_EXACT;
+    EXPECT_FALSE(is_live(exact)) << "a fleet's sets change together";
 }
 
 // Random changes against a plain set of addresses. Now and then this process dies: the journal keeps a random

@@ -94,14 +94,11 @@ class Keeper final : public LiveKeeper {
                     fmt::format("set {}: the configuration lacks its companion {}", set_.name, name));
             ranges_.emplace(RangeSet::open(options_of(*companion), state_directory_, observer_));
         }
-        // A ledger is at hand, as files are.
+        // A ledger of bans is at hand.
         if (bans_ && live_->rebuild_due() == RebuildReason::no_image) poll();
-        // A first image, so that a cycle can put the set in force at once. Of a file, only one that has the
-        // list.
-        if (!stream_ && live_->rebuild_due() == RebuildReason::no_image) look_at_files(now());
-        const auto urgent = live_->rebuild_due();
-        // What cannot be done now is done by a step.
-        if (urgent && *urgent == RebuildReason::no_image && has_list())
+        // A first image, so that a cycle can put the set in force at once. Nobody knows the list of a stream yet.
+        // That of a file may take its time, and other sets do not wait for it: a step reads it.
+        if (stream_ && live_->rebuild_due() == RebuildReason::no_image && has_list())
             if (Status made = rebuild_now(); !made) {
                 if (settings_.needs_images) return made;
                 rebuild_at_ = now() + retry;

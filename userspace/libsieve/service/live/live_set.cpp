@@ -486,10 +486,18 @@ Result<LiveChange> LiveSet::rebuild(control::Kernel& kernel, const SandboxSettin
 
 // --- which sets
 
+// What a fleet brings changes as a whole, with the other sets of its manifest.
+static bool is_of_a_fleet(const FileSpec& file) {
+    const std::filesystem::path folder = std::filesystem::path(file.path).parent_path();
+    return folder.filename() == "current" && folder.parent_path().filename() == "fleet";
+}
+
 bool is_live(const SetConfiguration& set) {
     if (follows_stream(set)) return true;
-    const bool files = std::all_of(set.sources.begin(), set.sources.end(), [](const SourceSpec& source) {
-        return std::holds_alternative<FileSpec>(source);
+    const bool is_exact = set.feed.build.kind.kind == SIEVE_KIND_EXACT;
+    const bool files = std::all_of(set.sources.begin(), set.sources.end(), [&](const SourceSpec& source) {
+        const auto* file = std::get_if<FileSpec>(&source);
+        return file != nullptr && !(is_exact && is_of_a_fleet(*file));
     });
     return files && !set.sources.empty() && asks_for_changes_in_place(set) && set.feed.except.empty() &&
            check_live(set);
