@@ -36,7 +36,8 @@ case $mode in
 *) usage ;;
 esac
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(packet image changes feed list_format capture key set_argument configuration decisions)
+[ ${#targets[@]} -gt 0 ] ||
+    targets=(packet image changes feed list_format capture key set_argument configuration decisions)
 
 # A target's longest input, and the number of runs that `check` asks for: a few seconds each.
 longest() {

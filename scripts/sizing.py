@@ -90,7 +90,7 @@ class Namespace:
 
     def __enter__(self):
         subprocess.run(["ip", "netns", "add", self.name], check=True)
-        subprocess.run(["ip", "-n", self.name, "link", "add", "in0", "type", "veth", "peer", "name", "out0"], check=True)
+        subprocess.run(["ip", "-n", self.name, *"link add in0 type veth peer name out0".split()], check=True)
         return self
 
     def __exit__(self, *_):

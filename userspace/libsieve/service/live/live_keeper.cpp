@@ -190,12 +190,17 @@ class Keeper final : public LiveKeeper {
         return protection_of(settings_.configuration, set_, std::move(host));
     }
 
+    // The list is what the source has, and nothing keeps it out of force.
+    [[nodiscard]] bool is_in_step() const {
+        return in_step_ && !(live_ && live_->rebuild_due() && is_urgent(*live_->rebuild_due()));
+    }
+
     // --- telling
 
     void tell(LiveEvent event) {
         if (event.set.empty()) event.set = set_.name;
         if (event.entries == 0) event.entries = live_ ? live_->list().prefixes() : 0;
-        event.in_step = in_step_;
+        event.in_step = is_in_step();
         if (settings_.tell) settings_.tell(event);
     }
     void tell_remark(const std::string& text) { tell({.what = LiveEvent::What::remark, .text = text}); }
@@ -241,7 +246,7 @@ class Keeper final : public LiveKeeper {
             state.ranges = ranges_->list().prefixes();
             state.claims += ranges_->list().claims();
         }
-        state.in_step = in_step_;
+        state.in_step = is_in_step();
         state.failures = stream_ ? stream_->failures() : file_failures_;
         state.asked = asked_;
         state.last_error = state.in_step ? std::string() : last_error_;
