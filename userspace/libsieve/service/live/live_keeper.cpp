@@ -96,8 +96,8 @@ class Keeper final : public LiveKeeper {
         }
         // A ledger of bans is at hand.
         if (bans_ && live_->rebuild_due() == RebuildReason::no_image) poll();
-        // A first image, so that a cycle can put the set in force at once. Nobody knows the list of a stream yet.
-        // That of a file may take its time, and other sets do not wait for it: a step reads it.
+        // A first image, so that a cycle can put the set in force at once. Nobody knows the list of a stream
+        // yet. That of a file may take its time, and other sets do not wait for it: a step reads it.
         if (stream_ && live_->rebuild_due() == RebuildReason::no_image && has_list())
             if (Status made = rebuild_now(); !made) {
                 if (settings_.needs_images) return made;
