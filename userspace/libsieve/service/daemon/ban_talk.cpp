@@ -155,6 +155,9 @@ Result<std::string> hear(int socket, std::size_t longest) {
         const ssize_t got = ::recv(socket, bytes.data() + had, bytes.size() - had, 0);
         bytes.resize(had + static_cast<std::size_t>(got > 0 ? got : 0));
         if (got == 0) return bytes;
+        // A daemon that refuses answers and closes without reading the question. The answer says whether it
+        // is whole.
+        if (got < 0 && errno == ECONNRESET && !bytes.empty()) return bytes;
         if (got < 0 && errno != EINTR) return socket_fault("cannot be read", errno);
         if (bytes.size() > longest)
             return bad_input(fmt::format("a question about bans is longer than {} MiB", longest >> 20));
