@@ -22,7 +22,7 @@ class JournalTest : public testing::Test {
     const ClaimChange first{{claim("192.0.2.1", 1)},
                             {claim("192.0.2.2", 2, at_second(5)), claim("2001:db8::/32", 3)}};
     const ClaimChange second{{}, {claim("192.0.2.3", 4)}};
-    const std::vector<NotedFilter> filters{{7, 3}, {9, 1}};
+    const ClaimChange third{{claim("192.0.2.3", 4)}, {}};
 
     std::string bytes() const {
         std::ifstream file(path, std::ios::binary);
@@ -41,31 +41,51 @@ class JournalTest : public testing::Test {
     }
 };
 
-TEST_F(JournalTest, KeepsChangesAndFilters) {
+TEST_F(JournalTest, KeepsChanges) {
     {
         auto journal = Journal::create(path);
         ASSERT_TRUE(journal);
         ASSERT_TRUE(journal->append(first));
-        ASSERT_TRUE(journal->append_done(filters));
+    }
+    {
+        Journal::Content content;
+        auto journal = Journal::open(path, content);
+        ASSERT_TRUE(journal);
         ASSERT_TRUE(journal->append(second));
     }
-    Journal::Content content;
-    auto journal = Journal::open(path, content);
-    ASSERT_TRUE(journal);
+    const Journal::Content content = read();
     ASSERT_EQ(content.changes.size(), 2U);
     expect_same(content.changes[0], first);
     expect_same(content.changes[1], second);
-    EXPECT_EQ(content.filters, filters);
-    EXPECT_FALSE(content.finished);
     EXPECT_FALSE(content.torn);
-    ASSERT_TRUE(journal->append_done(filters));
-    EXPECT_TRUE(read().finished);
 }
 
 TEST_F(JournalTest, BeginsWithChanges) {
     ASSERT_TRUE(Journal::create(path, {first, second}));
     EXPECT_EQ(read().changes.size(), 2U);
-    EXPECT_FALSE(read().finished);
+}
+
+// A version before noted the filters in force, too.
+TEST_F(JournalTest, WhatAnOlderVersionNotedOfFiltersIsSkipped) {
+    {
+        auto journal = Journal::create(path, {first});
+        ASSERT_TRUE(journal);
+    }
+    {
+        auto log = RecordLog::open(path, {.magic = "xdp-sieve journal 1\n", .name = "journal"});
+        ASSERT_TRUE(log);
+        ASSERT_TRUE(log->read_on([](std::uint32_t, std::string_view) { return true; }));
+        ASSERT_TRUE(log->append(2, std::string(32, '\1')));
+    }
+    {
+        Journal::Content content;
+        auto journal = Journal::open(path, content);
+        ASSERT_TRUE(journal);
+        ASSERT_TRUE(journal->append(second));
+    }
+    const Journal::Content content = read();
+    EXPECT_EQ(content.changes.size(), 2U);
+    EXPECT_FALSE(content.torn);
 }
 
 // At every byte where a crash may have cut it off.
@@ -76,7 +96,7 @@ TEST_F(JournalTest, ATornEndIsDetectedWhereverItIs) {
         ends.push_back(journal->bytes());
         ASSERT_TRUE(journal->append(first));
         ends.push_back(journal->bytes());
-        ASSERT_TRUE(journal->append_done(filters));
+        ASSERT_TRUE(journal->append(third));
         ends.push_back(journal->bytes());
         ASSERT_TRUE(journal->append(second));
         ends.push_back(journal->bytes());
@@ -88,8 +108,7 @@ TEST_F(JournalTest, ATornEndIsDetectedWhereverItIs) {
         while (records + 1 < ends.size() && ends[records + 1] <= length) records++;
         const Journal::Content content = read();
         EXPECT_EQ(content.torn, length != ends[records]) << length;
-        EXPECT_EQ(content.changes.size(), records == 0 ? 0 : records == 3 ? 2 : 1) << length;
-        EXPECT_EQ(content.finished, records == 0 || records == 2) << length;
+        EXPECT_EQ(content.changes.size(), records) << length;
         EXPECT_EQ(bytes().size(), ends[records]) << length; // cut off
     }
 }
@@ -119,7 +138,7 @@ TEST_F(JournalTest, AChangedByteBeforeTheLastRecordIsDamage) {
         ASSERT_TRUE(journal->append(first));
         ASSERT_TRUE(journal->append(second));
         last = journal->bytes();
-        ASSERT_TRUE(journal->append_done(filters));
+        ASSERT_TRUE(journal->append(third));
     }
     const std::string whole = bytes();
     const std::size_t head = std::string("xdp-sieve journal 1\n").size();

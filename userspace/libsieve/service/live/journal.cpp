@@ -16,7 +16,7 @@ namespace {
 constexpr LogKind journal_kind{.magic = "xdp-sieve journal 1\n", .name = "journal"};
 
 constexpr std::uint32_t change_record = 1;
-constexpr std::uint32_t done_record = 2;
+constexpr std::uint32_t old_record = 2; // of a version that noted filters: says nothing any more
 
 // All numbers are little-endian, as on every supported machine.
 static_assert(claim_record_bytes % record_step == 0);
@@ -24,11 +24,6 @@ static_assert(claim_record_bytes % record_step == 0);
 struct ChangeHead {
     std::uint64_t removed;
     std::uint64_t added;
-};
-
-struct DoneRecord {
-    std::uint64_t map_id;
-    std::uint64_t changes;
 };
 
 template <class Record>
@@ -68,31 +63,12 @@ std::optional<ClaimChange> change_of(std::string_view payload) {
     return change;
 }
 
-std::optional<std::vector<NotedFilter>> filters_of(std::string_view payload) {
-    if (payload.size() % sizeof(DoneRecord) != 0) return std::nullopt;
-    std::vector<NotedFilter> filters;
-    while (!payload.empty()) {
-        const auto record = take<DoneRecord>(payload);
-        filters.push_back({static_cast<std::uint32_t>(record.map_id), record.changes});
-    }
-    return filters;
-}
-
 // False: it is no record of a journal.
 bool take_into(Journal::Content& content, std::uint32_t type, std::string_view payload) {
-    if (type == change_record) {
-        std::optional<ClaimChange> change = change_of(payload);
-        if (!change) return false;
-        content.changes.push_back(std::move(*change));
-        content.finished = false;
-        return true;
-    }
-    if (type != done_record) return false;
-    std::optional<std::vector<NotedFilter>> filters = filters_of(payload);
-    if (!filters) return false;
-    content.filters = std::move(*filters);
-    content.finished = true;
-    return true;
+    if (type == old_record) return true;
+    std::optional<ClaimChange> change = type == change_record ? change_of(payload) : std::nullopt;
+    if (change) content.changes.push_back(std::move(*change));
+    return change.has_value();
 }
 
 } // namespace
@@ -116,12 +92,6 @@ Result<Journal> Journal::open(const std::string& path, Content& content) {
 
 Status Journal::append(const ClaimChange& change) {
     return log_.append(change_record, payload_of(change));
-}
-
-Status Journal::append_done(const std::vector<NotedFilter>& filters) {
-    std::string payload;
-    for (const NotedFilter& filter : filters) put(payload, DoneRecord{filter.map_id, filter.changes});
-    return log_.append(done_record, payload);
 }
 
 } // namespace sieve::service::live

@@ -149,6 +149,14 @@ class LiveSet {
     // Prefixes that one list has and another has not. True: the later one has it.
     using Difference = std::unordered_map<Prefix, bool, PrefixHash>;
 
+    // A filter in force, as a change left it.
+    struct NotedFilter {
+        std::uint32_t map_id = 0;
+        std::uint64_t changes = 0; // of its header
+
+        [[nodiscard]] friend bool operator==(const NotedFilter&, const NotedFilter&) = default;
+    };
+
     [[nodiscard]] std::uint32_t fields() const { return options_.set.feed.fields; }
     [[nodiscard]] std::string journal_path(const std::string& identity) const;
     [[nodiscard]] Status load(const control::Observer& observer);
