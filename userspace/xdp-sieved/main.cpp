@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // xdp-sieved: keeps a configuration in force. Arguments, exit codes, and nothing else.
+#include <malloc.h>
+
 #include <csignal>
 #include <cstdlib>
 #include <exception>
@@ -48,6 +50,11 @@ void block_signals() {
     ::sigemptyset(&signals);
     for (const int signal : {SIGHUP, SIGTERM, SIGINT}) ::sigaddset(&signals, signal);
     ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+// Each refresh has a thread of its own, and would leave memory behind in an arena of its own.
+void share_memory_among_threads() {
+    ::mallopt(M_ARENA_MAX, 2);
 }
 
 // A reload reads the file that the start has read.
@@ -212,6 +219,7 @@ int main(int argc, char** argv) {
     if (const std::optional<int> status = service::run_as_child(argc, argv, fleet::fleet_tasks()))
         return *status;
     cli::prepare_streams();
+    cli::share_memory_among_threads();
     try {
         const Exit exit = cli::run(argc, argv);
         return static_cast<int>(cli::flush_output() ? exit : Exit::incomplete);
