@@ -23,50 +23,61 @@ constexpr std::size_t many = std::size_t{1} << 16;
 
 struct OpenFilter {
     LiveFilter facts;
-    std::unique_ptr<RunningFilter> filter; // of one that cannot change
-    OpenTable table{};                     // of one that can
-    std::vector<kernel::Hook> hooks{};     // that have it
+    OpenTable table{};                 // of a filter that can change
+    std::vector<kernel::Hook> hooks{}; // that have it
 };
 
 Result<OpenFilter> open_filter(Kernel& kernel, const std::string& set, std::uint32_t map_id, bool verified) {
-    OpenFilter open{.facts = {.map_id = map_id}, .filter = nullptr};
-    SIEVE_ASSIGN(open.filter, kernel.open_filter(map_id));
-    const sieve_lookup& lookup = open.filter->lookup();
-    open.facts.fields = lookup.fields;
+    SIEVE_ASSIGN(const kernel::FilterHeader header, kernel.read_filter(map_id));
+    OpenFilter open{.facts = {.map_id = map_id, .fields = header.lookup.fields}};
     open.facts.changeable =
-        lists_and_changes(lookup) && sieve_is_one_address(lookup.fields) != 0 && !verified;
+        lists_and_changes(header.lookup) && sieve_is_one_address(header.lookup.fields) != 0 && !verified;
     if (open.facts.changeable) {
-        SIEVE_ASSIGN(open.table, open_table(kernel, set, map_id));
+        SIEVE_ASSIGN(open.table, open_table(kernel, set, map_id)); // a change that was cut off is settled
+        open.facts.changes = open.table.filter->file().changes;
     }
-    open.facts.changes = open.filter->file().changes;
     return open;
 }
 
-// What is left to do of a difference.
-Result<KeyDifference> left_of(const OpenTable& open, const KeyDifference& difference) {
-    KeyDifference left(difference.removed.fields());
-    difference.removed.for_each(0, difference.removed.size(), [&](const sieve_key& key) {
-        if (open.table->contains(key)) left.removed.add(key);
-    });
-    Status done;
-    difference.added.for_each(0, difference.added.size(), [&](const sieve_key& key) {
-        const std::optional<std::uint64_t> end = open.table->end_of(key);
-        if (!end)
-            left.added.add(key);
-        else if (*end != never_ends && done)
-            done = open.table->set_end(key, never_ends);
-    });
-    SIEVE_TRY(done);
-    return left;
-}
+// What is left to do for a table.
+class Left {
+  public:
+    explicit Left(const OpenTable& open) : open_(open), keys_(open.filter->lookup().fields) {}
 
-Result<KeyDifference> left_of(const OpenTable& open, const WantedKeys& list) {
-    KeyDifference all(open.filter->lookup().fields);
-    SIEVE_TRY(open.for_each_entry(program_now(), [&](const sieve_key& key, std::uint64_t) {
-        if (!list.contains(key)) all.removed.add(key);
-    }));
-    list.for_each([&](const sieve_key& key) { all.added.add(key); });
-    return left_of(open, all);
+    void remove(const sieve_key& key) {
+        if (open_.table->contains(key)) keys_.removed.add(key);
+    }
+    void add(const sieve_key& key) {
+        const std::optional<std::uint64_t> end = open_.table->end_of(key);
+        if (!end)
+            keys_.added.add(key);
+        else if (*end != never_ends && done_)
+            done_ = open_.table->set_end(key, never_ends);
+    }
+    [[nodiscard]] Result<KeyDifference> take() {
+        SIEVE_TRY(done_);
+        return std::move(keys_);
+    }
+
+  private:
+    const OpenTable& open_;
+    KeyDifference keys_;
+    Status done_;
+};
+
+Result<KeyDifference> left_of(const OpenTable& open, const FilterDue& due) {
+    Left left(open);
+    if (due.difference != nullptr) {
+        const auto& [removed, added] = *due.difference;
+        removed.for_each(0, removed.size(), [&](const sieve_key& key) { left.remove(key); });
+        added.for_each(0, added.size(), [&](const sieve_key& key) { left.add(key); });
+    } else {
+        SIEVE_TRY(open.for_each_entry(program_now(), [&](const sieve_key& key, std::uint64_t) {
+            if (!due.list->contains(key)) left.remove(key);
+        }));
+        due.list->for_each([&](const sieve_key& key) { left.add(key); });
+    }
+    return left.take();
 }
 
 Result<FilterChanged> change_filter(Kernel& kernel, OpenFilter& open, const std::string& set,
@@ -78,8 +89,7 @@ Result<FilterChanged> change_filter(Kernel& kernel, OpenFilter& open, const std:
         return invalid_request(
             fmt::format("set {}: its filter on {} cannot take single keys", set, open.facts.hook.interface));
     changed.touched = true;
-    SIEVE_ASSIGN(KeyDifference left, due.difference != nullptr ? left_of(open.table, *due.difference)
-                                                               : left_of(open.table, *due.list));
+    SIEVE_ASSIGN(KeyDifference left, left_of(open.table, due));
     if (left.added.size() > many && !open.table.table->has_room_for(left.added)) {
         changed.no_room = left.added.size();
         left.added = KeySet(open.facts.fields);
@@ -90,7 +100,7 @@ Result<FilterChanged> change_filter(Kernel& kernel, OpenFilter& open, const std:
                  open.table.table->change(left.removed, left.added, [&] { return kernel.grace_period(); }));
     changed.done = did.removed + did.added;
     changed.no_room += did.full.size();
-    changed.filter.changes = open.facts.changes = open.filter->file().changes;
+    changed.filter.changes = open.facts.changes = open.table.filter->file().changes;
     return changed;
 }
 
