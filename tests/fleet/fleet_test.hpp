@@ -48,7 +48,7 @@ class FleetTest : public testing::Test {
                 return keep_blob(blob, path, store.url_of(blob),
                                  [&](int file) { return bring_blob(store, blob, known, file); });
             };
-            kept.look = std::chrono::milliseconds(5);
+            kept.poll_busy = std::chrono::milliseconds(5);
             kept.retry.most = std::chrono::seconds(4);
             auto keeping = NodeKeeper::start(std::move(kept), stand_in, log);
             if (!keeping) throw std::runtime_error(keeping.error().message);
@@ -96,8 +96,8 @@ class FleetTest : public testing::Test {
         settings.access.node = name;
         settings.labels = std::move(labels);
         settings.report = std::chrono::milliseconds(300);
-        settings.glance = std::chrono::milliseconds(50);
-        settings.judge = std::chrono::milliseconds(100);
+        settings.poll_idle = std::chrono::milliseconds(50);
+        settings.health_interval = std::chrono::milliseconds(100);
         settings.view.backoff = {.first = std::chrono::milliseconds(20),
                                  .most = std::chrono::milliseconds(100)};
         nodes_.push_back(std::make_unique<Machine>(folder_.path("nodes/" + name), settings));

@@ -2,8 +2,8 @@
 // Fuzzes the three readers of what live sets follow. The first byte chooses.
 //
 //     0  an answer of CrowdSec's API (parse_decisions): a model reads the same answer from a tree of JSON
-//     values 1  records of claims, as a child that was taken over may write them (read_claim_file) 2  changed
-//     lines of a list (take_plain_addresses): inet_pton is the model
+//     values 1  records of timed entries, as a child that was taken over may write them (read_decision_file)
+//     2  changed lines of a list (take_plain_addresses): inet_pton is the model
 //
 // What must hold besides: every message is fit for a terminal; what was read is written and read back
 // unchanged.
@@ -19,7 +19,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fuzz/support.hpp"
-#include "libsieve/service/lists/claim_file.hpp"
+#include "libsieve/service/lists/decision_file.hpp"
 #include "libsieve/service/lists/decisions.hpp"
 #include "libsieve/service/lists/plain_addresses.hpp"
 #include "libsieve/util/unique_fd.hpp"
@@ -49,16 +49,16 @@ void check_prefix(const Prefix& prefix) {
 
 void check_round_trip(const Decisions& decisions) {
     const sieve::UniqueFd file(::memfd_create("fuzz", MFD_CLOEXEC));
-    FUZZ_REQUIRE(write_claim_file(decisions, file.get()));
-    const auto again = read_claim_file(file.get());
+    FUZZ_REQUIRE(write_decision_file(decisions, file.get()));
+    const auto again = read_decision_file(file.get());
     FUZZ_REQUIRE(again);
     FUZZ_REQUIRE(again->added == decisions.added && again->deleted == decisions.deleted);
     FUZZ_REQUIRE(again->ignored == decisions.ignored && again->unusable == decisions.unusable);
 }
 
 void check(const Decisions& decisions) {
-    for (const auto* claims : {&decisions.added, &decisions.deleted})
-        for (const Claim& claim : *claims) check_prefix(claim.prefix);
+    for (const auto* timed_entries : {&decisions.added, &decisions.deleted})
+        for (const TimedEntry& timed_entry : *timed_entries) check_prefix(timed_entry.prefix);
     if (!decisions.first_ignored.empty()) require_message(decisions.first_ignored);
     if (!decisions.first_unusable.empty()) require_message(decisions.first_unusable);
     total.add(decisions.added.size() + decisions.deleted.size());
@@ -98,11 +98,11 @@ void fuzz_answer(const std::string& text) {
     FUZZ_REQUIRE(decisions->added.size() + decisions->deleted.size() + decisions->unusable <=
                  added + deleted);
     FUZZ_REQUIRE(decisions->unusable + decisions->deleted.size() >= deleted);
-    for (const Claim& claim : decisions->added) FUZZ_REQUIRE(claim.until > now);
+    for (const TimedEntry& timed_entry : decisions->added) FUZZ_REQUIRE(timed_entry.until > now);
 }
 
 void fuzz_records(const std::string& bytes) {
-    const auto decisions = read_claim_file(file_of(bytes).get());
+    const auto decisions = read_decision_file(file_of(bytes).get());
     if (!decisions) return require_message(decisions.error().message);
     check(*decisions);
 }

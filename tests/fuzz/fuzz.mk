@@ -19,7 +19,7 @@ FUZZ_CLI_OBJ := $(addprefix $(FUZZ)/userspace/,front-end/set_argument.o libsieve
 FUZZ_TOML_SRC := $(wildcard userspace/libsieve/service/config/*.cpp) \
                  $(addprefix userspace/libsieve/service/,safety/guards.cpp download/libcurl_on_demand.cpp download/url.cpp)
 FUZZ_TOML_OBJ := $(FUZZ)/userspace/libsieve/control/spec/build_options.o $(call objects,$(FUZZ_TOML_SRC),$(FUZZ))
-FUZZ_LIVE_OBJ := $(addprefix $(FUZZ)/userspace/libsieve/service/lists/,claim.o claim_file.o claim_record.o \
+FUZZ_LIVE_OBJ := $(addprefix $(FUZZ)/userspace/libsieve/service/lists/,timed_entry.o decision_file.o timed_entry_record.o \
                  decisions.o plain_addresses.o)
 FUZZ_LIB_OBJ := $(call objects,$(FUZZ_LIB_SRC),$(FUZZ))
 # The packet path's parser, once for each hook, and the noting program.

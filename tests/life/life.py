@@ -39,7 +39,7 @@ import host
 import lists
 import servers
 from host import HERE, SIEVE, Trouble, inside, run
-from lists import COMMAND, COMMON, COMPANION, CROWDSEC, EXACT, FILE, FILTERS, FOLDER, NEVER, WEB, ListOfSet
+from lists import COMMAND, COMMON, RANGES, CROWDSEC, EXACT, FILE, FILTERS, FOLDER, NEVER, WEB, ListOfSet
 from model import DROP, PASS, Contents, Model, Table
 from operations import OPERATIONS, ByHand, OnLists, OnTheDaemon, OnTheHost, Violation
 
@@ -329,7 +329,7 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
         return frozenset().union(*(members for _, members in options["except"]))
 
     def sets_of(self, entry):
-        """The table's sets with their actions, companions as well."""
+        """The table's sets with their actions, range sets as well."""
         return [(name + suffix, action) for name, action in entry["sets"] for suffix in self.lists[name].sets()]
 
     def wanted(self, place):

@@ -3,7 +3,7 @@
 
 FILE, FOLDER, WEB, COMMAND, CROWDSEC = "file", "folder", "web", "command", "crowdsec"
 CORE, SHARED, STRANGERS = 130, 60, 40
-COMPANION = "-ranges"  # of a set that follows CrowdSec: where its prefixes are
+RANGES = "-ranges"  # of a set that follows CrowdSec: where its prefixes are
 # Kinds that can hold single addresses; "" is whatever the daemon chooses.
 FILTERS = ["xorsat", "blocked", "bloom", "dleft64"]
 EXACT = ["exact", "ranges"]
@@ -99,14 +99,14 @@ class ListOfSet:
         """{what follows the set's name: the addresses that this set holds}"""
         if self.source == CROWDSEC:
             ranges = frozenset(one for one in addresses if is_range(one))
-            return {"": frozenset(addresses) - ranges, COMPANION: ranges | {beside(one) for one in ranges}}
+            return {"": frozenset(addresses) - ranges, RANGES: ranges | {beside(one) for one in ranges}}
         if self.prefixes:
             return {"": frozenset(addresses) | {beside(one) for one in addresses}}
         return {"": frozenset(addresses)}
 
     def sets(self):
         """What follows the set's name, for each set that this list makes."""
-        return ["", COMPANION] if self.source == CROWDSEC else [""]
+        return ["", RANGES] if self.source == CROWDSEC else [""]
 
     def probes(self, addresses):
         """The addresses to send packets from, to see whether these are in the set."""

@@ -15,7 +15,7 @@ import host
 import servers
 import traffic
 from host import HERE, inside, run
-from lists import (COMMAND, COMMON, COMPANION, CROWDSEC, FILTERS, FOLDER, IN_PROTECTED, PROTECTED_AT_INTERFACES, WEB,
+from lists import (COMMAND, COMMON, RANGES, CROWDSEC, FILTERS, FOLDER, IN_PROTECTED, PROTECTED_AT_INTERFACES, WEB,
                    beside, is_range)
 from model import DROP, PASS, Table
 
@@ -179,7 +179,7 @@ class OnLists:
         address = self.draw.choice(COMMON)
         if address in one.newest:
             return None
-        contents = self.model.contents[name + (COMPANION if is_range(address) else "")]
+        contents = self.model.contents[name + (RANGES if is_range(address) else "")]
         for each in (address, beside(address)) if is_range(address) else (address,):
             contents.may_also_hold(each)
         [decision] = one.decisions([address])

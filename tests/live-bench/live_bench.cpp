@@ -34,9 +34,9 @@
 
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/kernel/hooks/attach.hpp"
-#include "libsieve/service/live/companion.hpp"
 #include "libsieve/service/live/live_image.hpp"
-#include "libsieve/service/live/live_keeper.hpp"
+#include "libsieve/service/live/live_updater.hpp"
+#include "libsieve/service/live/range_set_configuration.hpp"
 #include "libsieve/service/reconcile/cycle.hpp"
 #include "libsieve/service/sandbox/child_main.hpp"
 #include "libsieve/service/sources/fetch_decisions.hpp"
@@ -236,11 +236,11 @@ class LiveBench {
         std::vector<double> single;
         const double processor_before = processor_seconds();
         for (std::size_t i = 0; i < nft_sample; i++) {
-            const Claim claim{
+            const TimedEntry timed_entry{
                 {address_number(0, sieve_v4_mapped(0xe0000000 + static_cast<std::uint32_t>(i)))},
                 1'000'000'000 + i};
             const auto begin = Clock::now();
-            value_of(live.change(kernel_, {{}, {claim}}, {}));
+            value_of(live.change(kernel_, {{}, {timed_entry}}, {}));
             single.push_back(seconds_since(begin));
         }
         std::sort(single.begin(), single.end());
@@ -374,7 +374,7 @@ json run_watched(std::size_t addresses) {
     set.feed.build.kind.kind = SIEVE_KIND_DDLCBF;
     configuration.sets = {set};
     configuration.interfaces = {{.name = "lo", .mode = kernel::ModeChoice::skb, .sets = {"watched"}}};
-    LiveKeeperSettings settings;
+    LiveUpdaterSettings settings;
     settings.configuration = configuration;
     settings.set = "watched";
     std::uint64_t in_place = 0;
@@ -383,13 +383,13 @@ json run_watched(std::size_t addresses) {
         if (event.error) fail(event.error->message);
     };
     const double memory_before = resident();
-    const auto keeper = value_of(LiveKeeper::open(std::move(settings), kernel, state, host));
+    const auto updater = value_of(LiveUpdater::open(std::move(settings), kernel, state, host));
     CycleOptions options;
     options.ask = Ask::nothing;
     const CycleReport report = value_of(run_cycle(kernel, configuration, state, host, options, {}));
     for (const HookReport& hook : report.hooks)
         if (hook.error) fail(hook.error->message);
-    keeper->step();
+    updater->step();
     in_place = 0;
     std::vector<double> taken_seconds;
     double processor = 0;
@@ -401,8 +401,8 @@ json run_watched(std::size_t addresses) {
         std::filesystem::rename(folder.path("list.new"), folder.path("list.txt"));
         const double processor_before = processor_seconds();
         const auto begin = Clock::now();
-        keeper->wake();
-        keeper->step();
+        updater->wake();
+        updater->step();
         taken_seconds.push_back(seconds_since(begin));
         processor += (processor_seconds() - processor_before) / 50;
     }

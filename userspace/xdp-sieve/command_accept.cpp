@@ -15,7 +15,7 @@
 
 #include "front-end/output.hpp"
 #include "libsieve/service/config/configuration.hpp"
-#include "libsieve/service/live/companion.hpp"
+#include "libsieve/service/live/range_set_configuration.hpp"
 #include "libsieve/service/monitor/manager.hpp"
 #include "libsieve/service/state/refusals.hpp"
 #include "libsieve/service/state/state_directory.hpp"
@@ -46,7 +46,7 @@ std::vector<std::string> known_sets(const std::string& configuration, const std:
     for (const service::SetConfiguration& set : known->sets) {
         names.push_back(set.name);
         if (service::followed_stream(set) != nullptr)
-            names.push_back(service::live::companion_name(set.name));
+            names.push_back(service::live::range_set_name(set.name));
     }
     return names;
 }

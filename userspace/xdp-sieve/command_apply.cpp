@@ -16,8 +16,8 @@
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "libsieve/service/config/configuration_reader.hpp"
 #include "libsieve/service/lists/list_change.hpp"
-#include "libsieve/service/live/companion.hpp"
-#include "libsieve/service/live/live_keeper.hpp"
+#include "libsieve/service/live/live_updater.hpp"
+#include "libsieve/service/live/range_set_configuration.hpp"
 #include "libsieve/service/reconcile/cycle.hpp"
 #include "libsieve/service/reconcile/lockout.hpp"
 #include "xdp-sieve/apply_report.hpp"
@@ -227,7 +227,7 @@ Result<Exit> run(ApplyArguments& arguments, Context& context) {
     }
     SIEVE_ASSIGN(service::Configuration written, service::load_configuration(arguments.path));
     SIEVE_ASSIGN(const service::Configuration configuration,
-                 service::live::with_companions(std::move(written)));
+                 service::live::with_range_sets(std::move(written)));
     for (const service::SetConfiguration& set : configuration.sets) {
         if (service::follows_bans(set))
             remark(context,

@@ -17,7 +17,7 @@
 #include "front-end/completion.hpp"
 #include "front-end/output.hpp"
 #include "libsieve/service/sandbox/child_main.hpp"
-#include "libsieve/util/shortage.hpp"
+#include "libsieve/util/out_of_memory.hpp"
 #include "xdp-sieve/command_line.hpp"
 #include "xdp-sieve/meant_command.hpp"
 #include "xdp-sieve/unknown_command.hpp"
@@ -125,7 +125,7 @@ constexpr char out_of_memory[] =
     try {
         if (const std::exception_ptr error = std::current_exception()) std::rethrow_exception(error);
     } catch (const std::exception& error) {
-        const bool shortage = is_shortage(error);
+        const bool shortage = is_out_of_memory(error);
         write_text(stderr, "xdp-sieve: ");
         write_text(stderr, shortage ? out_of_memory : "internal error, please report it: ");
         if (!shortage) write_text(stderr, error.what());
@@ -162,7 +162,8 @@ int main(int argc, char** argv) {
         cli::run(argc, argv, context);
         return static_cast<int>(cli::finish(context));
     } catch (const std::exception& error) {
-        if (is_shortage(error)) return static_cast<int>(cli::after_exception(context, cli::out_of_memory));
+        if (is_out_of_memory(error))
+            return static_cast<int>(cli::after_exception(context, cli::out_of_memory));
         const std::string text = std::string("internal error, please report it: ") + error.what();
         const Exit exit = cli::after_exception(context, text.c_str());
         return static_cast<int>(exit == Exit::bad_input ? Exit::kernel_refused : exit);

@@ -28,7 +28,7 @@
 #include "libsieve/service/daemon/ban_talk.hpp"
 #include "libsieve/service/daemon/daemon.hpp"
 #include "libsieve/service/daemon/public_face.hpp"
-#include "libsieve/service/live/companion.hpp"
+#include "libsieve/service/live/range_set_configuration.hpp"
 #include "libsieve/service/monitor/timed_kernel.hpp"
 #include "libsieve/service/sandbox/child_main.hpp"
 #include "libsieve/util/version.hpp"
@@ -68,7 +68,7 @@ Result<std::string> absolute(const std::string& path) {
 Result<Exit> check(const Arguments& arguments) {
     SIEVE_ASSIGN(service::Configuration configuration,
                  service::load_configuration(arguments.configuration, service::From::files));
-    SIEVE_TRY(service::live::with_companions(std::move(configuration)));
+    SIEVE_TRY(service::live::with_range_sets(std::move(configuration)));
     print_out("{} is correct\n", arguments.configuration);
     return Exit::done;
 }
@@ -76,8 +76,8 @@ Result<Exit> check(const Arguments& arguments) {
 // Follows the fleet of the configuration, if it names one.
 class FleetPart {
   public:
-    FleetPart(service::watching::Ledger& ledger, service::Log& log)
-        : ledger_(ledger), node_(ledger, kernel_), log_(log) {}
+    FleetPart(service::watching::Statistics& statistics, service::Log& log)
+        : statistics_(statistics), node_(statistics, kernel_), log_(log) {}
 
     // Filtering goes on without the fleet, whatever is wrong with it.
     void follow(const service::Configuration& configuration) {
@@ -87,7 +87,7 @@ class FleetPart {
         }
         fleet_.reset();
         followed_ = configuration.fleet;
-        ledger_.note_fleet(std::nullopt);
+        statistics_.note_fleet(std::nullopt);
         if (!followed_) return;
         if (Status started = start(*followed_, configuration.state_directory + "/fleet"); !started)
             log_.error(fmt::format("fleet {} is not followed: {}", followed_->name, started.error().message));
@@ -105,9 +105,9 @@ class FleetPart {
         return {};
     }
 
-    service::watching::Ledger& ledger_;
+    service::watching::Statistics& statistics_;
     control::RealKernel kernel_;
-    fleet::LedgerNode node_;
+    fleet::HostNode node_;
     service::Log& log_;
     std::optional<service::FleetConfiguration> followed_;
     std::unique_ptr<fleet::FleetNode> fleet_;
@@ -122,26 +122,26 @@ Result<Exit> serve(const Arguments& arguments, service::Log& log) {
     SIEVE_ASSIGN(const service::Configuration configuration,
                  service::load_configuration(path, service::From::files));
     SIEVE_TRY(control::RealKernel().may_load_programs());
-    // The server of the page reads the ledger until it ends with the face. The ledger keeps counters in the
-    // state directory, so there is none before the claim.
-    std::optional<service::watching::Ledger> ledger;
+    // The server of the page reads the statistics until it ends with the face. The statistics keeps counters
+    // in the state directory, so there is none before the claim.
+    std::optional<service::watching::Statistics> statistics;
     // Before the state directory: this error says more.
     service::PublicFace face;
     SIEVE_TRY(face.claim(path, configuration, log));
-    ledger.emplace(service::watching::Ledger::Settings{
+    statistics.emplace(service::watching::Statistics::Settings{
         .version = version, .counters_file = configuration.state_directory + "/counters.json"});
-    FleetPart fleet(*ledger, log);
-    service::watching::TimedKernel kernel(*ledger);
+    FleetPart fleet(*statistics, log);
+    service::watching::TimedKernel kernel(*statistics);
     SIEVE_ASSIGN(service::EventLoop loop, service::EventLoop::make());
     const service::DaemonParts parts{.loop = loop,
                                      .kernel = kernel,
                                      .host = host,
                                      .log = log,
                                      .notifier = notifier,
-                                     .ledger = *ledger,
+                                     .statistics = *statistics,
                                      .adopted =
                                          [&](const service::Configuration& adopted) {
-                                             face.follow(adopted, *ledger, log);
+                                             face.follow(adopted, *statistics, log);
                                              fleet.follow(adopted);
                                          },
                                      .told = [&](const std::string& standing) { face.tell(standing, log); },

@@ -16,8 +16,8 @@
 
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/kernel/hooks/attach.hpp"
-#include "libsieve/service/live/companion.hpp"
-#include "libsieve/service/live/live_keeper.hpp"
+#include "libsieve/service/live/live_updater.hpp"
+#include "libsieve/service/live/range_set_configuration.hpp"
 #include "libsieve/service/reconcile/cycle.hpp"
 #include "libsieve/service/sources/fetch_decisions.hpp"
 #include "service/live/crowdsec_server.hpp"
@@ -55,9 +55,10 @@ class CrowdsecTest : public testing::Test {
         const auto decisions = fetch_decisions(source, Ask::whole_list, clock_now(), sandbox());
         return decisions ? "no failure" : decisions.error().error.message;
     }
-    static bool has(const std::vector<Claim>& claims, const std::string& text) {
-        return std::any_of(claims.begin(), claims.end(),
-                           [&](const Claim& claim) { return prefix_text(claim.prefix) == text; });
+    static bool has(const std::vector<TimedEntry>& timed_entries, const std::string& text) {
+        return std::any_of(timed_entries.begin(), timed_entries.end(), [&](const TimedEntry& timed_entry) {
+            return prefix_text(timed_entry.prefix) == text;
+        });
     }
     std::optional<Crowdsec> crowdsec;
 };
@@ -74,9 +75,9 @@ TEST_F(CrowdsecTest, TheStreamBringsWhatCscliDoes) {
     EXPECT_TRUE(has(decisions.added, "192.0.2.1"));
     EXPECT_TRUE(has(decisions.added, "198.51.100.0/24"));
     EXPECT_TRUE(has(decisions.added, "2001:db8::7"));
-    for (const Claim& claim : decisions.added) {
-        EXPECT_GT(claim.until, clock_now() + std::chrono::minutes(50));
-        EXPECT_LT(claim.until, clock_now() + std::chrono::hours(5));
+    for (const TimedEntry& timed_entry : decisions.added) {
+        EXPECT_GT(timed_entry.until, clock_now() + std::chrono::minutes(50));
+        EXPECT_LT(timed_entry.until, clock_now() + std::chrono::hours(5));
     }
     EXPECT_EQ(decisions.ignored, 1U); // the captcha; the API itself leaves out the country
     EXPECT_TRUE(fetch(Ask::difference).added.empty());
@@ -186,8 +187,8 @@ class InForce {
         Configuration configuration;
         configuration.sets = {set};
         configuration.interfaces = {{.name = "lo", .mode = kernel::ModeChoice::skb, .sets = {"block"}}};
-        configuration_ = with_companions(std::move(configuration)).value();
-        LiveKeeperSettings settings;
+        configuration_ = with_range_sets(std::move(configuration)).value();
+        LiveUpdaterSettings settings;
         settings.configuration = configuration_;
         settings.set = "block";
         settings.sandbox = sandbox();
@@ -196,9 +197,9 @@ class InForce {
             const std::lock_guard lock(events_mutex_);
             events_.push_back(event);
         };
-        auto keeper = LiveKeeper::open(std::move(settings), kernel_, state_, host_);
-        if (!keeper) throw std::runtime_error(keeper.error().message);
-        keeper_ = std::move(*keeper);
+        auto updater = LiveUpdater::open(std::move(settings), kernel_, state_, host_);
+        if (!updater) throw std::runtime_error(updater.error().message);
+        updater_ = std::move(*updater);
         CycleOptions options;
         options.ask = Ask_::nothing;
         const std::lock_guard lock(exclusive_);
@@ -216,7 +217,7 @@ class InForce {
             if (const auto hook = kernel::read_hook(interface); hook && hook->ours)
                 (void)kernel::detach(*hook);
     }
-    [[nodiscard]] LiveKeeper::State state() const { return keeper_->state(); }
+    [[nodiscard]] LiveUpdater::State state() const { return updater_->state(); }
     [[nodiscard]] std::string failures() {
         const std::lock_guard lock(events_mutex_);
         std::string text;
@@ -229,7 +230,7 @@ class InForce {
     using Ask_ = service::Ask;
     void run(const std::stop_token& stop) {
         while (!stop.stop_requested()) {
-            const Time next = keeper_->step();
+            const Time next = updater_->step();
             std::unique_lock lock(waiting_mutex_);
             waiting_.wait_for(lock, stop, std::min<Time::duration>(next - clock_now(), std::chrono::hours(1)),
                               [] { return false; });
@@ -245,7 +246,7 @@ class InForce {
     std::mutex exclusive_;
     std::mutex events_mutex_;
     std::vector<LiveEvent> events_;
-    std::unique_ptr<LiveKeeper> keeper_;
+    std::unique_ptr<LiveUpdater> updater_;
     std::mutex waiting_mutex_;
     std::condition_variable_any waiting_;
     std::jthread thread_;

@@ -69,16 +69,17 @@ void make_veth(const std::string& in, const std::string& out) {
 
 class ExposerTest : public testing::Test {
   protected:
-    // A daemon's part: its ledger and its exposer.
+    // A daemon's part: its statistics and its exposer.
     void start() {
-        ledger_.emplace(Ledger::Settings{.version = "1.2.3", .counters_file = folder_.path("counters.json")});
-        auto exposer = Exposer::start({}, *ledger_, exposers_kernel_);
+        statistics_.emplace(
+            Statistics::Settings{.version = "1.2.3", .counters_file = folder_.path("counters.json")});
+        auto exposer = Exposer::start({}, *statistics_, exposers_kernel_);
         ASSERT_TRUE(exposer) << exposer.error().message;
         exposer_.emplace(std::move(*exposer));
     }
     void stop() {
         exposer_.reset();
-        ledger_.reset();
+        statistics_.reset();
     }
     [[nodiscard]] std::string get(const std::string& path) const {
         const HttpReply reply = ask("http://127.0.0.1:19273" + path);
@@ -116,7 +117,7 @@ class ExposerTest : public testing::Test {
 
     Folder folder_;
     control::RealKernel kernel_, exposers_kernel_;
-    std::optional<Ledger> ledger_;
+    std::optional<Statistics> statistics_;
     std::optional<Exposer> exposer_;
 };
 
@@ -292,7 +293,7 @@ TEST_F(ExposerTest, ShowsWhatIsMissing) {
         Configuration configuration;
         configuration.interfaces.resize(1);
         configuration.interfaces[0].name = "in";
-        ledger_->set_configuration(configuration);
+        statistics_->set_configuration(configuration);
         constexpr char up[] = R"(xdp_sieve_hook_up{interface="in",hook="xdp"})";
         EXPECT_EQ(scrape().value(up), 0);
         make_veth("in", "out");

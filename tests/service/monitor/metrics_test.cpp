@@ -53,7 +53,7 @@ SamplePage everything() {
     plain.live_changes = 1;
     plain.changing.add(1ms);
     sample.add_list("verified", "https://example.com/list", 1000, 1h).last->result = SetOutcome::refused;
-    Record& record = sample.snapshot.record;
+    StatisticsCopy& record = sample.snapshot.record;
     record.hook_errors[{"eth7", kernel::HookPoint::ingress}] = "there is none of that name";
     record.waiting[{"eth0", kernel::HookPoint::xdp}] = {{"friends", ""}, {"late", "friends"}};
     record.swapping[{"eth0", kernel::HookPoint::xdp}].add(20ms);

@@ -95,7 +95,7 @@ class NodeKeeperTest : public testing::Test {
         KeeperSettings settings;
         settings.folder = folder_;
         settings.trusted = one_key;
-        settings.look = std::chrono::milliseconds(1);
+        settings.poll_busy = std::chrono::milliseconds(1);
         settings.retry = {.first = std::chrono::milliseconds(2), .most = std::chrono::milliseconds(4)};
         settings.fetch = [this](const Blob& blob, const std::string& path, const std::string&,
                                 int) -> Status {

@@ -19,8 +19,8 @@
 #include "libsieve/filters/kinds/plan.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/keys/members.hpp"
+#include "libsieve/util/out_of_memory.hpp"
 #include "libsieve/util/result.hpp"
-#include "libsieve/util/shortage.hpp"
 
 struct libsieve_error {
     int kind;
@@ -76,7 +76,8 @@ bool guarded(libsieve_error** error, std::initializer_list<Needed> arguments, Bo
         if (status) status = std::forward<Body>(body)();
         return status || fail(error, status.error());
     } catch (const std::exception& problem) {
-        if (is_shortage(problem)) return fail(error, LIBSIEVE_ERROR_MEMORY, "there is not enough memory");
+        if (is_out_of_memory(problem))
+            return fail(error, LIBSIEVE_ERROR_MEMORY, "there is not enough memory");
         return fail(error, LIBSIEVE_ERROR_INVALID, problem.what());
     }
 }

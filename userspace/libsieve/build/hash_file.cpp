@@ -25,11 +25,11 @@ std::size_t part_of(const sieve_hash& hash) {
 
 } // namespace
 
-HashFile::HashFile(NamelessFile file, std::size_t block_hashes)
+HashFile::HashFile(TemporaryFile file, std::size_t block_hashes)
     : file_(std::move(file)), block_hashes_(block_hashes), parts_(parts), waiting_(parts * block_hashes) {}
 
 Result<HashFile> HashFile::create(std::uint64_t memory) {
-    SIEVE_ASSIGN(NamelessFile file, NamelessFile::create("hashes"));
+    SIEVE_ASSIGN(TemporaryFile file, TemporaryFile::create("hashes"));
     const std::size_t hashes = std::max(memory, least_memory) / sizeof(sieve_hash) / parts;
     return HashFile(std::move(file), std::min(hashes, most_block_hashes));
 }

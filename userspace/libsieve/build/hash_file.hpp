@@ -11,12 +11,12 @@
 
 #include "libsieve/filters/hash_sum.hpp"
 #include "libsieve/util/huge_array.hpp"
-#include "libsieve/util/nameless_file.hpp"
 #include "libsieve/util/result.hpp"
+#include "libsieve/util/temporary_file.hpp"
 
 namespace sieve {
 
-// A temporary file of hashes (util/nameless_file.hpp), parted by the upper bits of the lower half of
+// A temporary file of hashes (util/temporary_file.hpp), parted by the upper bits of the lower half of
 // `locate`: the part with number p holds the hashes of some shards (filters/shards.hpp). The hashes are keyed
 // with the build's secret, so they do not give the keys away.
 //
@@ -58,13 +58,13 @@ class HashFile {
         std::uint32_t waiting = 0;           // hashes in memory
     };
 
-    HashFile(NamelessFile file, std::size_t block_hashes);
+    HashFile(TemporaryFile file, std::size_t block_hashes);
     [[nodiscard]] Status flush(std::size_t part);
     [[nodiscard]] Status write(const Part& part, std::span<const sieve_hash> hashes) const;
     [[nodiscard]] Status read(const Part& part, std::span<sieve_hash> hashes) const;
     [[nodiscard]] std::uint64_t offset_of(std::uint64_t block) const;
 
-    NamelessFile file_;
+    TemporaryFile file_;
     std::size_t block_hashes_;
     std::uint32_t blocks_ = 0; // in the file
     std::vector<Part> parts_;

@@ -25,7 +25,7 @@ bool pack(std::span<const std::uint64_t> words, std::vector<std::uint32_t>& pack
 } // namespace
 
 Result<KeyFile> KeyFile::create(std::uint32_t fields) {
-    SIEVE_ASSIGN(NamelessFile file, NamelessFile::create("keys"));
+    SIEVE_ASSIGN(TemporaryFile file, TemporaryFile::create("keys"));
     return KeyFile(std::move(file), fields);
 }
 

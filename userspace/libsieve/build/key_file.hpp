@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "libsieve/keys/key_set.hpp"
-#include "libsieve/util/nameless_file.hpp"
 #include "libsieve/util/result.hpp"
+#include "libsieve/util/temporary_file.hpp"
 
 namespace sieve {
 
-// A temporary file of keys (util/nameless_file.hpp), with their repetitions. An IPv4 address takes 4 bytes,
+// A temporary file of keys (util/temporary_file.hpp), with their repetitions. An IPv4 address takes 4 bytes,
 // any other key what it takes in a KeySet. Errors are those of the file.
 class KeyFile {
   public:
@@ -31,9 +31,9 @@ class KeyFile {
         bool ipv4 = false; // addresses of 4 bytes
     };
 
-    KeyFile(NamelessFile file, std::uint32_t fields) : file_(std::move(file)), fields_(fields) {}
+    KeyFile(TemporaryFile file, std::uint32_t fields) : file_(std::move(file)), fields_(fields) {}
 
-    NamelessFile file_;
+    TemporaryFile file_;
     std::uint32_t fields_;
     std::uint64_t bytes_ = 0;
     std::vector<Portion> portions_{}; // side by side in the file

@@ -39,8 +39,8 @@
 #include "libsieve/keys/address_ranges.hpp"
 #include "libsieve/keys/key_order.hpp"
 #include "libsieve/util/huge_array.hpp"
+#include "libsieve/util/out_of_memory.hpp"
 #include "libsieve/util/parallel.hpp"
-#include "libsieve/util/shortage.hpp"
 
 namespace sieve {
 
@@ -798,7 +798,7 @@ Result<BuiltSet> within_memory(std::uint64_t entries, const Work& work) {
     try {
         return work();
     } catch (const std::exception& problem) {
-        if (!is_shortage(problem)) throw; // a bug; the program reports it
+        if (!is_out_of_memory(problem)) throw; // a bug; the program reports it
         return failure(
             ErrorKind::out_of_memory,
             fmt::format("building a filter of {} entries takes more memory than there is", entries));

@@ -23,8 +23,8 @@
 #include "libsieve/feeds/read_any.hpp"
 #include "libsieve/feeds/text/entry.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
+#include "libsieve/util/out_of_memory.hpp"
 #include "libsieve/util/parallel.hpp"
-#include "libsieve/util/shortage.hpp"
 
 namespace sieve {
 namespace {
@@ -703,7 +703,7 @@ Result<FoundList> read_here(std::span<Input> inputs, const ListQuestion& questio
         SIEVE_ASSIGN(Feed feed, std::move(collector).finish(may_be_empty));
         return FoundList{std::move(feed), std::move(places)};
     } catch (const std::exception& problem) {
-        if (is_shortage(problem))
+        if (is_out_of_memory(problem))
             return failure(ErrorKind::out_of_memory,
                            fmt::format("{}: its keys do not fit into memory", inputs.front().name()));
         return bad_input(fmt::format("{}: cannot be read: {}", inputs.front().name(), problem.what()));

@@ -144,7 +144,7 @@ struct Follower::State {
     static constexpr std::chrono::milliseconds retry_after_failure{std::chrono::seconds(2)};
 
     [[nodiscard]] std::chrono::milliseconds pace() const {
-        return report.state == NodeState::fetching ? settings.look : settings.glance;
+        return report.state == NodeState::fetching ? settings.poll_busy : settings.poll_idle;
     }
 
     // True: the mailbox has something.
@@ -168,7 +168,7 @@ struct Follower::State {
         published = publication_in(*mail, settings.access.fleet, settings.access.pinned);
         well_since.reset();
         // Many nodes have just got the same news.
-        next_look = Clock::now() + service::jittered(settings.judge, chance(), 0.5);
+        next_look = Clock::now() + service::jittered(settings.health_interval, chance(), 0.5);
         return true;
     }
 
@@ -299,24 +299,25 @@ struct Follower::State {
             report.stage <= news->rollout->stage ? fault_of(*news->manifest, report) : std::string();
         if (!fault.empty()) return propose(*news, stopped(*news->manifest, *news->rollout, std::move(fault)));
         if (!next_look || Clock::now() < *next_look) return;
-        judge(*news);
+        check_health(*news);
     }
 
-    void judge(const Publication& news) {
+    void check_health(const Publication& news) {
         const EtcdPaths paths(settings.access.fleet);
         const Result<EtcdKeys> read = etcd.read_prefix(paths.nodes());
         // Many nodes look less often each, so that etcd is asked as often as by a few.
         const double crowd = read ? 1 + static_cast<double>(read->keys.size()) / 10 : 1;
-        const auto interval = std::chrono::duration_cast<std::chrono::milliseconds>(settings.judge * crowd);
+        const auto interval =
+            std::chrono::duration_cast<std::chrono::milliseconds>(settings.health_interval * crowd);
         next_look = Clock::now() + service::jittered(interval, chance(), 0.5);
         if (!read) return;
         std::vector<NodeReport> nodes;
         for (const auto& [key, value] : read->keys)
             if (Result<NodeReport> one = parse_report(value.value)) nodes.push_back(std::move(*one));
-        Judgement judgement = judge_stage(*news.manifest, *news.rollout, nodes);
-        if (judgement.health == Health::unwell)
-            return propose(news, stopped(*news.manifest, *news.rollout, judgement.why));
-        if (judgement.health == Health::pending) return well_since.reset();
+        StageHealth found = stage_health(*news.manifest, *news.rollout, nodes);
+        if (found.health == Health::unwell)
+            return propose(news, stopped(*news.manifest, *news.rollout, found.why));
+        if (found.health == Health::pending) return well_since.reset();
         const auto now = Clock::now();
         if (!well_since) well_since = now;
         const auto over = *well_since + std::chrono::seconds(news.manifest->manifest.rollout.soak_seconds);
@@ -327,8 +328,8 @@ struct Follower::State {
     void propose(const Publication& news, RolloutRecord record) {
         record.since = milliseconds_now();
         record.by = settings.access.node;
-        next_look =
-            Clock::now() + service::jittered(settings.judge, chance(), 0.5); // if it does not come about
+        next_look = Clock::now() +
+                    service::jittered(settings.health_interval, chance(), 0.5); // if it does not come about
         const Result<bool> won = change_rollout(etcd, news, record);
         if (!won || !*won) return; // the watch tells what somebody else did
         node.say(LogLevel::notice, fmt::format("fleet: the rollout of {} is {} at stage {}{}{}",

@@ -25,10 +25,10 @@ struct FollowerSettings {
     std::vector<std::string> labels{};
     std::chrono::milliseconds report{std::chrono::seconds(60)}; // how often at the latest
     // How often the node is looked at while it brings a manifest in, and otherwise.
-    std::chrono::milliseconds look{20};
-    std::chrono::milliseconds glance{1000};
+    std::chrono::milliseconds poll_busy{20};
+    std::chrono::milliseconds poll_idle{1000};
     // How often one of a few nodes looks whether a stage is healthy.
-    std::chrono::milliseconds judge{1000};
+    std::chrono::milliseconds health_interval{1000};
     ViewOptions view{};
 };
 

@@ -8,8 +8,8 @@
 
 namespace sieve::fleet {
 
-std::map<std::string, LocalSet> LedgerNode::sets() const {
-    const service::watching::Record record = ledger_.record();
+std::map<std::string, LocalSet> HostNode::sets() const {
+    const service::watching::StatisticsCopy record = statistics_.record();
     std::map<std::string, LocalSet> sets;
     for (const service::SetConfiguration& set : record.configuration.sets) {
         LocalSet& local = sets[set.name];
@@ -29,9 +29,9 @@ std::map<std::string, LocalSet> LedgerNode::sets() const {
     return sets;
 }
 
-Result<Running> LedgerNode::running() const {
+Result<Running> HostNode::running() const {
     SIEVE_ASSIGN(const std::vector<control::Sample> samples, control::take_samples(kernel_, {}));
-    const service::watching::Record record = ledger_.record();
+    const service::watching::StatisticsCopy record = statistics_.record();
     Running running;
     for (const control::Sample& sample : samples) {
         const service::InterfaceConfiguration* entry =
@@ -45,21 +45,21 @@ Result<Running> LedgerNode::running() const {
     return running;
 }
 
-void LedgerNode::note(const service::watching::FleetStanding& standing) const {
-    ledger_.note_fleet(standing);
+void HostNode::note(const service::watching::FleetStanding& standing) const {
+    statistics_.note_fleet(standing);
 }
 
-Traffic LedgerNode::traffic() const {
+Traffic HostNode::traffic() const {
     Traffic traffic;
-    const auto samples = ledger_.observe(kernel_);
+    const auto samples = statistics_.observe(kernel_);
     if (!samples) return traffic;
     for (const control::Sample& sample : *samples) {
         const service::watching::HookId hook{sample.interface, sample.point};
-        const service::watching::HookTotals totals = ledger_.totals(hook);
+        const service::watching::HookTotals totals = statistics_.totals(hook);
         traffic.packets += totals.passed.packets + totals.dropped.packets + totals.redirected.packets;
         traffic.dropped += totals.dropped.packets;
         for (const control::SetStatus& set : sample.table.sets)
-            traffic.matched += ledger_.totals(hook, set.set.name).matches.packets;
+            traffic.matched += statistics_.totals(hook, set.set.name).matches.packets;
     }
     return traffic;
 }

@@ -10,7 +10,7 @@
 
 #include "libsieve/control/access/kernel.hpp"
 #include "libsieve/fleet/node_report.hpp"
-#include "libsieve/service/monitor/ledger.hpp"
+#include "libsieve/service/monitor/statistics.hpp"
 
 namespace sieve::fleet {
 
@@ -44,18 +44,18 @@ class LocalNode {
     virtual void note(const service::watching::FleetStanding&) const {}
 };
 
-// From the daemon's ledger, and from the kernel.
-class LedgerNode final : public LocalNode {
+// From the daemon's statistics, and from the kernel.
+class HostNode final : public LocalNode {
   public:
-    LedgerNode(service::watching::Ledger& ledger, control::Kernel& kernel)
-        : ledger_(ledger), kernel_(kernel) {}
+    HostNode(service::watching::Statistics& statistics, control::Kernel& kernel)
+        : statistics_(statistics), kernel_(kernel) {}
     [[nodiscard]] std::map<std::string, LocalSet> sets() const override;
     [[nodiscard]] Result<Running> running() const override;
     [[nodiscard]] Traffic traffic() const override;
     void note(const service::watching::FleetStanding& standing) const override;
 
   private:
-    service::watching::Ledger& ledger_;
+    service::watching::Statistics& statistics_;
     control::Kernel& kernel_;
 };
 

@@ -283,7 +283,7 @@ struct NodeKeeper::State {
                 if (!trouble.empty()) return bad_input(trouble);
             }
             if (Clock::now() >= deadline) return bad_input("the daemon did not bring it in");
-            if (wait(settings.look)) return bad_input("something newer is to be brought in");
+            if (wait(settings.poll_busy)) return bad_input("something newer is to be brought in");
         }
     }
 

@@ -5,7 +5,7 @@
 //     bring_in() --> worker thread: fetch, switch `current`                  is it in force?
 //                                           |                                 ^          ^
 //                                           v                                 |          |
-//                    files --> inotify --> the daemon's cycle --> ledger -----+   kernel-+
+//                    files --> inotify --> the daemon's cycle --> counters ---+   kernel-+
 //
 // A manifest counts as in force once every one of its sets was asked after the switch, was taken, and the
 // kernel runs the image that was made of it. A process that dies at any moment leaves links that lead to

@@ -27,8 +27,8 @@ std::string fault_of(const SignedManifest& published, const NodeReport& report) 
                        report.node, 100 * *jump, 100 * most);
 }
 
-Judgement judge_stage(const SignedManifest& published, const RolloutRecord& record,
-                      const std::vector<NodeReport>& nodes) {
+StageHealth stage_health(const SignedManifest& published, const RolloutRecord& record,
+                         const std::vector<NodeReport>& nodes) {
     bool all = true;
     for (const NodeReport& node : nodes) {
         if (stage_of(published.manifest, published.digest, node.node, node.labels) > record.stage) continue;

@@ -29,14 +29,14 @@ enum class Health : std::uint8_t {
     unwell,  // one has failed, or drops too much
 };
 
-struct Judgement {
+struct StageHealth {
     Health health = Health::pending;
     std::string why{}; // of unwell
 };
 
 // Of the stages up to record.stage. A node that does not report is away, and holds nobody up.
-[[nodiscard]] Judgement judge_stage(const SignedManifest& published, const RolloutRecord& record,
-                                    const std::vector<NodeReport>& nodes);
+[[nodiscard]] StageHealth stage_health(const SignedManifest& published, const RolloutRecord& record,
+                                       const std::vector<NodeReport>& nodes);
 
 // The record after a healthy stage, and after an unhealthy one.
 [[nodiscard]] RolloutRecord next_stage(const SignedManifest& published, RolloutRecord record);

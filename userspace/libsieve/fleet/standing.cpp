@@ -14,7 +14,7 @@ namespace {
 
 using service::watching::FleetState;
 
-std::pair<FleetState, std::string> judge(const FollowerNews& news, const KeptManifests& kept) {
+std::pair<FleetState, std::string> state_of(const FollowerNews& news, const KeptManifests& kept) {
     if (!news.etcd_trouble.empty()) return {FleetState::etcd_away, news.etcd_trouble};
     if (news.published == Finding::unread) return {FleetState::etcd_away, "etcd has not answered yet"};
     if (news.published == Finding::nothing) return {FleetState::unpublished, news.refusal};
@@ -32,7 +32,7 @@ std::pair<FleetState, std::string> judge(const FollowerNews& news, const KeptMan
 service::watching::FleetStanding standing_of(const FollowerNews& news, const KeptManifests& kept) {
     service::watching::FleetStanding standing;
     standing.fleet = news.fleet;
-    std::tie(standing.state, standing.error) = judge(news, kept);
+    std::tie(standing.state, standing.error) = state_of(news, kept);
     standing.failures = kept.failures;
     standing.in_force = kept.in_force_serial;
     standing.wanted = kept.wanted_serial;

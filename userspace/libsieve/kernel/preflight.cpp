@@ -251,7 +251,7 @@ Result<void> ask_exceptions(PreflightReport& report, const Scratch& scratch, con
 }
 
 // Compares how many random keys matched with the rate that the image promises.
-Result<void> judge_rates(PreflightReport& report, const Image& image, const std::string& name,
+Result<void> check_rates(PreflightReport& report, const Image& image, const std::string& name,
                          bool verified) {
     const double share = member_share(image);
     report.expected_rate =
@@ -290,7 +290,7 @@ Result<PreflightReport> preflight(const Scratch& scratch, std::uint32_t slot, co
     SIEVE_TRY(ask_members(report, scratch, image, questions, name));
     SIEVE_TRY(ask_non_members(report, scratch, slot, image, questions, name, verified));
     SIEVE_TRY(ask_exceptions(report, scratch, image, questions, name, verified));
-    SIEVE_TRY(judge_rates(report, image, name, verified));
+    SIEVE_TRY(check_rates(report, image, name, verified));
     report.milliseconds =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     return report;

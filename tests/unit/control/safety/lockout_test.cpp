@@ -101,8 +101,8 @@ class FindDropper : public testing::Test {
         matching.push_back(matches);
     }
     // The number of the set, "default", or "passes".
-    std::string dropper(sieve_action default_action = SIEVE_ACTION_PASS) {
-        const auto found = find_dropper(
+    std::string reason(sieve_action default_action = SIEVE_ACTION_PASS) {
+        const auto found = find_drop_reason(
             sets, default_action, question, [&](std::size_t i, const sieve_key& key) -> Result<bool> {
                 const auto port = static_cast<std::uint16_t>(key.word[4] >> SIEVE_DPORT_SHIFT);
                 const bool has_port = (sets[i].fields & dport) != 0;
@@ -114,16 +114,16 @@ class FindDropper : public testing::Test {
 };
 
 TEST_F(FindDropper, TheFirstMatchDecides) {
-    EXPECT_EQ(dropper(), "passes");
-    EXPECT_EQ(dropper(SIEVE_ACTION_DROP), "default");
+    EXPECT_EQ(reason(), "passes");
+    EXPECT_EQ(reason(SIEVE_ACTION_DROP), "default");
     set(SIEVE_ACTION_COUNT, true);
     set(SIEVE_ACTION_DROP, false);
-    EXPECT_EQ(dropper(), "passes");
+    EXPECT_EQ(reason(), "passes");
     set(SIEVE_ACTION_DROP, true);
-    EXPECT_EQ(dropper(), "2");
+    EXPECT_EQ(reason(), "2");
     sets.insert(sets.begin(), {SIEVE_ACTION_PASS, src});
     matching.insert(matching.begin(), true);
-    EXPECT_EQ(dropper(SIEVE_ACTION_DROP), "passes");
+    EXPECT_EQ(reason(SIEVE_ACTION_DROP), "passes");
 }
 
 TEST_F(FindDropper, LimitsAndRedirectionsTakePackets) {
@@ -132,7 +132,7 @@ TEST_F(FindDropper, LimitsAndRedirectionsTakePackets) {
         sets.clear();
         matching.clear();
         set(action, true);
-        EXPECT_EQ(dropper(), "0");
+        EXPECT_EQ(reason(), "0");
     }
 }
 
@@ -140,15 +140,15 @@ TEST_F(FindDropper, LimitsAndRedirectionsTakePackets) {
 TEST_F(FindDropper, WhatCannotBeKnownIsNoReason) {
     one_port_only = true;
     set(SIEVE_ACTION_DROP, true, src | dport);
-    EXPECT_EQ(dropper(), "passes");
-    EXPECT_EQ(dropper(SIEVE_ACTION_DROP), "default");
+    EXPECT_EQ(reason(), "passes");
+    EXPECT_EQ(reason(SIEVE_ACTION_DROP), "default");
     set(SIEVE_ACTION_PASS, true, src | dport);
     set(SIEVE_ACTION_DROP, true);
-    EXPECT_EQ(dropper(), "passes") << "the second set may let it pass";
-    EXPECT_EQ(dropper(SIEVE_ACTION_DROP), "passes");
+    EXPECT_EQ(reason(), "passes") << "the second set may let it pass";
+    EXPECT_EQ(reason(SIEVE_ACTION_DROP), "passes");
     question.by_default = false;
     sets.clear();
-    EXPECT_EQ(dropper(SIEVE_ACTION_DROP), "passes");
+    EXPECT_EQ(reason(SIEVE_ACTION_DROP), "passes");
 }
 
 // Unless it matches whatever the port and the protocol are.
@@ -158,23 +158,23 @@ TEST_F(FindDropper, AnOpenFieldNeedNotBeKnown) {
         sets.clear();
         matching.clear();
         set(SIEVE_ACTION_DROP, true, fields);
-        EXPECT_EQ(dropper(), "0");
+        EXPECT_EQ(reason(), "0");
         set(SIEVE_ACTION_DROP, true);
         sets[0].action = SIEVE_ACTION_PASS;
-        EXPECT_EQ(dropper(), "passes") << "the first set lets it pass for sure";
+        EXPECT_EQ(reason(), "passes") << "the first set lets it pass for sure";
         sets[0].fields |= SIEVE_FIELD_DST;
-        EXPECT_EQ(dropper(), "passes") << "an address cannot be made up";
+        EXPECT_EQ(reason(), "passes") << "an address cannot be made up";
         sets[0].action = SIEVE_ACTION_DROP;
-        EXPECT_EQ(dropper(), "1");
+        EXPECT_EQ(reason(), "1");
     }
     sets = {{SIEVE_ACTION_DROP, src | dport | proto}};
     std::set<std::array<__u64, SIEVE_KEY_WORDS>> asked;
-    ASSERT_TRUE(find_dropper(sets, SIEVE_ACTION_PASS, question,
-                             [&](std::size_t, const sieve_key& key) -> Result<bool> {
-                                 EXPECT_FALSE(packets::Carrier().carry(key, sets[0].fields).empty());
-                                 asked.insert(std::to_array(key.word));
-                                 return true;
-                             })
+    ASSERT_TRUE(find_drop_reason(sets, SIEVE_ACTION_PASS, question,
+                                 [&](std::size_t, const sieve_key& key) -> Result<bool> {
+                                     EXPECT_FALSE(packets::Carrier().carry(key, sets[0].fields).empty());
+                                     asked.insert(std::to_array(key.word));
+                                     return true;
+                                 })
                     .value());
     EXPECT_EQ(asked.size(), 4U);
 }
@@ -182,13 +182,14 @@ TEST_F(FindDropper, AnOpenFieldNeedNotBeKnown) {
 TEST_F(FindDropper, AsksWithTheSetsFieldsOnly) {
     question = {.key = parse_key("192.0.2.1 192.0.2.2 1 2 tcp", 31).value(), .known = 31};
     for (const std::uint32_t fields : {1U, 2U, 3U, 5U, 11U, 17U, 31U}) {
-        const auto found = find_dropper(std::vector<AskedSet>{{SIEVE_ACTION_DROP, fields}}, SIEVE_ACTION_PASS,
-                                        question, [&](std::size_t, const sieve_key& key) -> Result<bool> {
-                                            const auto text = format_key(question.key, fields);
-                                            const sieve_key wanted = parse_key(text, fields).value();
-                                            EXPECT_EQ(std::memcmp(&key, &wanted, sizeof(key)), 0) << text;
-                                            return false;
-                                        });
+        const auto found =
+            find_drop_reason(std::vector<AskedSet>{{SIEVE_ACTION_DROP, fields}}, SIEVE_ACTION_PASS, question,
+                             [&](std::size_t, const sieve_key& key) -> Result<bool> {
+                                 const auto text = format_key(question.key, fields);
+                                 const sieve_key wanted = parse_key(text, fields).value();
+                                 EXPECT_EQ(std::memcmp(&key, &wanted, sizeof(key)), 0) << text;
+                                 return false;
+                             });
         EXPECT_TRUE(found);
     }
 }

@@ -85,7 +85,7 @@ class DaemonTest : public testing::Test {
     SlowHost host;
     test::RecordedLog log;
     test::RecordedNotifier notifier;
-    watching::Ledger ledger{{}};
+    watching::Statistics statistics{{}};
     EventLoop loop = EventLoop::make().value();
     std::atomic<bool> child_throws = false;
     std::unique_ptr<Daemon> daemon;
@@ -135,7 +135,7 @@ action = "pass"
 )",
                                                            files.path("state"));
     }
-    DaemonParts parts() { return {loop, kernel, host, log, notifier, ledger}; }
+    DaemonParts parts() { return {loop, kernel, host, log, notifier, statistics}; }
     Result<std::unique_ptr<Daemon>> try_start() {
         return Daemon::start(
             parts(), {.configuration = files.path("c.toml"), .patience = 0ms, .sandbox = test::in_process()});
@@ -349,7 +349,7 @@ TEST_F(DaemonTest, WhatACycleOrARefreshThrowsEndsThatOnly) {
     host.throw_after(1); // the refresh's
     files.feed("a.txt", {"192.0.2.7"});
     until_said(sentence + "as a bug does");
-    until([this] { return ledger.record().cycles_failed == 1; });
+    until([this] { return statistics.record().cycles_failed == 1; });
     until([this] { return daemon->is_idle(); });
     host.throw_after(0);
     files.feed("a.txt", {"192.0.2.8"});
@@ -564,7 +564,7 @@ TEST_F(DaemonTest, AConfigurationThatLocksAnAdministratorOutIsRefusedAndSeen) {
         until([this] { return notifier.count("no set lets 203.0.113.5 pass") > 0; });
         EXPECT_FALSE(kernel.changed());
         EXPECT_EQ(kernel.running.table.default_action, SIEVE_ACTION_PASS);
-        const auto errors = ledger.record().hook_errors;
+        const auto errors = statistics.record().hook_errors;
         ASSERT_EQ(errors.size(), 1U);
         EXPECT_EQ(errors.begin()->second.rfind("refused: eth0 xdp: no set lets 203.0.113.5 pass", 0), 0U);
     };
@@ -620,7 +620,7 @@ TEST_F(DaemonTest, ATableThatTakesASessionIsRefusedByAGuard) {
     EXPECT_TRUE(log.says("(refused)"));
     EXPECT_FALSE(kernel.changed());
     until([this] { return notifier.count("set b: its new list was refused") > 0; });
-    const auto sets = ledger.record().sets;
+    const auto sets = statistics.record().sets;
     EXPECT_EQ(sets.at("b").refusals[static_cast<std::size_t>(Guard::lockout)], 1U);
 }
 
@@ -738,7 +738,7 @@ TEST_F(DaemonTest, AnotherControllerIsWaitedForAndTheTableTriedAgain) {
     kernel.busy = true;
     auto started = Daemon::start(parts(), {.configuration = files.path("c.toml"),
                                            .patience = 0ms,
-                                           .agenda = {.backoff = {.first = 1ms, .most = 1ms}},
+                                           .schedule = {.backoff = {.first = 1ms, .most = 1ms}},
                                            .sandbox = test::in_process()});
     ASSERT_TRUE(started);
     daemon = std::move(*started);

@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using test::at_second;
-using test::claim;
+using test::entry;
 
 constexpr Time now = Time(std::chrono::seconds(1000));
 
@@ -56,8 +56,9 @@ TEST(Decisions, AreReadFromAnAnswer) {
                               decision("198.51.100.0/24", 6, "1h0m0s", "Range") + R"(],"deleted":[)" +
                               decision("2001:db8::1", 3, "-3h2m1.5s") + "]}");
     ASSERT_TRUE(parsed) << parsed.error().message;
-    EXPECT_EQ(parsed->added, (std::vector<Claim>{claim("192.0.2.1", 5, now + milliseconds(3570500)),
-                                                 claim("198.51.100.0/24", 6, now + std::chrono::hours(1))}));
+    EXPECT_EQ(parsed->added,
+              (std::vector<TimedEntry>{entry("192.0.2.1", 5, now + milliseconds(3570500)),
+                                       entry("198.51.100.0/24", 6, now + std::chrono::hours(1))}));
     ASSERT_EQ(parsed->deleted.size(), 1U);
     EXPECT_EQ(parsed->deleted[0].prefix, test::prefix_of("2001:db8::1"));
     EXPECT_EQ(parsed->deleted[0].id, 3U);
@@ -194,10 +195,10 @@ TEST(Decisions, AnyBytesAreReadOrRefused) {
             continue;
         }
         read++;
-        for (const Claim& claim : parsed->added) {
-            ASSERT_EQ(claim.prefix.address & claim.prefix.host_bits(), 0U);
-            ASSERT_GT(claim.prefix.length, 0);
-            ASSERT_GT(claim.until, now);
+        for (const TimedEntry& timed_entry : parsed->added) {
+            ASSERT_EQ(timed_entry.prefix.address & timed_entry.prefix.host_bits(), 0U);
+            ASSERT_GT(timed_entry.prefix.length, 0);
+            ASSERT_GT(timed_entry.until, now);
         }
     }
     EXPECT_GT(read, 1000);

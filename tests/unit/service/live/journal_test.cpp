@@ -13,16 +13,16 @@ namespace sieve::service::live {
 namespace {
 
 using test::at_second;
-using test::claim;
+using test::entry;
 
 class JournalTest : public testing::Test {
   protected:
     test::Files files;
     const std::string path = files.path("journal");
-    const ClaimChange first{{claim("192.0.2.1", 1)},
-                            {claim("192.0.2.2", 2, at_second(5)), claim("2001:db8::/32", 3)}};
-    const ClaimChange second{{}, {claim("192.0.2.3", 4)}};
-    const ClaimChange third{{claim("192.0.2.3", 4)}, {}};
+    const EntryChange first{{entry("192.0.2.1", 1)},
+                            {entry("192.0.2.2", 2, at_second(5)), entry("2001:db8::/32", 3)}};
+    const EntryChange second{{}, {entry("192.0.2.3", 4)}};
+    const EntryChange third{{entry("192.0.2.3", 4)}, {}};
 
     std::string bytes() const {
         std::ifstream file(path, std::ios::binary);
@@ -35,7 +35,7 @@ class JournalTest : public testing::Test {
         if (!journal) throw std::runtime_error(journal.error().message);
         return content;
     }
-    static void expect_same(const ClaimChange& a, const ClaimChange& b) {
+    static void expect_same(const EntryChange& a, const EntryChange& b) {
         EXPECT_EQ(a.removed, b.removed);
         EXPECT_EQ(a.added, b.added);
     }

@@ -17,7 +17,7 @@ namespace sieve::service::live {
 namespace {
 
 using test::at_second;
-using test::claim;
+using test::entry;
 using test::in_process;
 using test::LiveWorld;
 
@@ -36,7 +36,7 @@ class LiveSetTest : public testing::Test, public LiveWorld {
         LiveSet set = open();
         EXPECT_TRUE(set.rebuild(kernel, in_process(), observer));
         put_in_force();
-        EXPECT_TRUE(set.level(kernel, observer)); // the placeholders go
+        EXPECT_TRUE(set.reconcile(kernel, observer)); // the placeholders go
         EXPECT_EQ(keys_in_force(), 0U);
         return set;
     }
@@ -61,12 +61,12 @@ class LiveSetTest : public testing::Test, public LiveWorld {
         EXPECT_EQ(set.rebuild_due(), RebuildReason::unknown) << what;
         const std::string identity = identity_in_force();
         const std::uint64_t keys = keys_in_force();
-        ASSERT_TRUE(set.level(kernel, observer)) << what;
+        ASSERT_TRUE(set.reconcile(kernel, observer)) << what;
         ASSERT_TRUE(set.expire(kernel, at_second(1'000'000), observer)) << what;
         EXPECT_EQ(identity_in_force(), identity) << what;
         EXPECT_EQ(keys_in_force(), keys) << what;
         EXPECT_TRUE(open().awaits_sources()) << what; // another process knows no more
-        auto done = set.replace(kernel, {claim("192.0.2.2", 2), claim("192.0.2.9", 9)}, observer);
+        auto done = set.replace(kernel, {entry("192.0.2.2", 2), entry("192.0.2.9", 9)}, observer);
         ASSERT_TRUE(done) << done.error().message;
         EXPECT_FALSE(set.awaits_sources()) << what;
         EXPECT_EQ(keys_in_force(), keys) << what;
@@ -94,7 +94,7 @@ TEST_F(LiveSetTest, BeginsWithoutAnImageAndHasAnEmptyOneAfterTheFirstRebuild) {
 TEST_F(LiveSetTest, AddsAndRemovesInPlace) {
     LiveSet set = open_in_force();
     const std::string identity = identity_in_force();
-    auto done = set.change(kernel, {{}, {claim("192.0.2.1", 1), claim("2001:db8::1", 2)}}, observer);
+    auto done = set.change(kernel, {{}, {entry("192.0.2.1", 1), entry("2001:db8::1", 2)}}, observer);
     ASSERT_TRUE(done) << done.error().message;
     EXPECT_EQ(done->added, 2U);
     EXPECT_EQ(done->keys, 2U);
@@ -102,7 +102,7 @@ TEST_F(LiveSetTest, AddsAndRemovesInPlace) {
     EXPECT_FALSE(done->rebuild_due);
     EXPECT_TRUE(in_force_has("192.0.2.1"));
     EXPECT_TRUE(in_force_has("2001:db8::1"));
-    done = set.change(kernel, {{claim("192.0.2.1", 1)}, {}}, observer);
+    done = set.change(kernel, {{entry("192.0.2.1", 1)}, {}}, observer);
     ASSERT_TRUE(done) << done.error().message;
     EXPECT_EQ(done->removed, 1U);
     EXPECT_FALSE(in_force_has("192.0.2.1"));
@@ -112,20 +112,20 @@ TEST_F(LiveSetTest, AddsAndRemovesInPlace) {
 
 TEST_F(LiveSetTest, AnAddressStaysUntilItsLastClaimHasGone) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1), claim("192.0.2.1", 2)}}, observer));
+    ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1), entry("192.0.2.1", 2)}}, observer));
     EXPECT_EQ(keys_in_force(), 1U);
-    ASSERT_TRUE(set.change(kernel, {{claim("192.0.2.1", 1)}, {}}, observer));
+    ASSERT_TRUE(set.change(kernel, {{entry("192.0.2.1", 1)}, {}}, observer));
     EXPECT_TRUE(in_force_has("192.0.2.1"));
-    ASSERT_TRUE(set.change(kernel, {{claim("192.0.2.1", 2)}, {}}, observer));
+    ASSERT_TRUE(set.change(kernel, {{entry("192.0.2.1", 2)}, {}}, observer));
     EXPECT_FALSE(in_force_has("192.0.2.1"));
     EXPECT_EQ(keys_in_force(), 0U);
 }
 
 TEST_F(LiveSetTest, NeverDeletesWhatWasNotInserted) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1)}}, observer));
+    ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1)}}, observer));
     const auto done = set.change(
-        kernel, {{claim("192.0.2.2", 1), claim("192.0.2.1", 7), claim("192.0.2.1", 7)}, {}}, observer);
+        kernel, {{entry("192.0.2.2", 1), entry("192.0.2.1", 7), entry("192.0.2.1", 7)}, {}}, observer);
     ASSERT_TRUE(done);
     EXPECT_EQ(done->removed, 0U);
     EXPECT_EQ(done->keys, 0U);
@@ -134,8 +134,8 @@ TEST_F(LiveSetTest, NeverDeletesWhatWasNotInserted) {
 
 TEST_F(LiveSetTest, AClaimThatGoesAndComesAtOnceStays) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1)}}, observer));
-    const auto done = set.change(kernel, {{claim("192.0.2.1", 1)}, {claim("192.0.2.1", 1)}}, observer);
+    ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1)}}, observer));
+    const auto done = set.change(kernel, {{entry("192.0.2.1", 1)}, {entry("192.0.2.1", 1)}}, observer);
     ASSERT_TRUE(done);
     EXPECT_EQ(done->keys, 0U);
     EXPECT_TRUE(in_force_has("192.0.2.1"));
@@ -145,7 +145,7 @@ TEST_F(LiveSetTest, AClaimThatGoesAndComesAtOnceStays) {
 TEST_F(LiveSetTest, EveryHookThatHasTheSetGetsTheChange) {
     LiveSet set = open_in_force();
     put_in_force("block", kernel::HookPoint::ingress);
-    const auto done = set.change(kernel, {{}, {claim("192.0.2.1", 1)}}, observer);
+    const auto done = set.change(kernel, {{}, {entry("192.0.2.1", 1)}}, observer);
     ASSERT_TRUE(done);
     EXPECT_EQ(done->filters, 2U);
     EXPECT_TRUE(in_force_has("192.0.2.1"));
@@ -154,11 +154,11 @@ TEST_F(LiveSetTest, EveryHookThatHasTheSetGetsTheChange) {
 
 TEST_F(LiveSetTest, AHookThatComesLaterGetsAllThatCameSinceTheImage) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1), claim("192.0.2.2", 2)}}, observer));
-    ASSERT_TRUE(set.change(kernel, {{claim("192.0.2.2", 2)}, {}}, observer));
+    ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}, observer));
+    ASSERT_TRUE(set.change(kernel, {{entry("192.0.2.2", 2)}, {}}, observer));
     put_in_force("block", kernel::HookPoint::egress);
     EXPECT_FALSE(in_force_has("192.0.2.1", kernel::HookPoint::egress));
-    const auto done = set.level(kernel, observer);
+    const auto done = set.reconcile(kernel, observer);
     ASSERT_TRUE(done);
     EXPECT_EQ(done->filters, 2U);
     EXPECT_TRUE(in_force_has("192.0.2.1", kernel::HookPoint::egress));
@@ -167,19 +167,19 @@ TEST_F(LiveSetTest, AHookThatComesLaterGetsAllThatCameSinceTheImage) {
 
 TEST_F(LiveSetTest, AFilterThatIsAboutToComeCatchesUp) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1), claim("192.0.2.2", 2)}}, observer));
-    ASSERT_TRUE(set.change(kernel, {{claim("192.0.2.2", 2)}, {}}, observer));
+    ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}, observer));
+    ASSERT_TRUE(set.change(kernel, {{entry("192.0.2.2", 2)}, {}}, observer));
     const std::uint32_t coming = put_in_force("block", kernel::HookPoint::egress);
     set.catch_up(kernel, coming);
     EXPECT_TRUE(in_force_has("192.0.2.1", kernel::HookPoint::egress));
     EXPECT_FALSE(in_force_has("192.0.2.2", kernel::HookPoint::egress));
-    auto done = set.level(kernel, observer);
+    auto done = set.reconcile(kernel, observer);
     ASSERT_TRUE(done);
     EXPECT_EQ(done->keys, 0U);
     EXPECT_EQ(done->filters, 2U);
     EXPECT_FALSE(done->rebuild_due);
     // From now on it is one of them.
-    done = set.change(kernel, {{claim("192.0.2.1", 1)}, {claim("192.0.2.3", 3)}}, observer);
+    done = set.change(kernel, {{entry("192.0.2.1", 1)}, {entry("192.0.2.3", 3)}}, observer);
     ASSERT_TRUE(done);
     EXPECT_EQ(done->keys, 4U);
     EXPECT_FALSE(in_force_has("192.0.2.1", kernel::HookPoint::egress));
@@ -187,7 +187,7 @@ TEST_F(LiveSetTest, AFilterThatIsAboutToComeCatchesUp) {
     EXPECT_EQ(keys_in_force(kernel::HookPoint::egress), 1U);
     // Another process knows it as well.
     LiveSet next = open();
-    done = next.level(kernel, observer);
+    done = next.reconcile(kernel, observer);
     ASSERT_TRUE(done);
     EXPECT_EQ(done->keys, 0U);
     EXPECT_FALSE(done->rebuild_due);
@@ -195,9 +195,9 @@ TEST_F(LiveSetTest, AFilterThatIsAboutToComeCatchesUp) {
 
 TEST_F(LiveSetTest, AFilterThatCaughtUpHasWhatIsPendingElsewhere) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1), claim("192.0.2.2", 2)}}, observer));
+    ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}, observer));
     kernel.busy = true; // the cycle has the lock
-    auto done = set.change(kernel, {{claim("192.0.2.1", 1)}, {claim("192.0.2.2", 9), claim("192.0.2.3", 3)}},
+    auto done = set.change(kernel, {{entry("192.0.2.1", 1)}, {entry("192.0.2.2", 9), entry("192.0.2.3", 3)}},
                            observer);
     ASSERT_TRUE(done);
     ASSERT_TRUE(done->delayed);
@@ -205,7 +205,7 @@ TEST_F(LiveSetTest, AFilterThatCaughtUpHasWhatIsPendingElsewhere) {
     EXPECT_FALSE(in_force_has("192.0.2.1", kernel::HookPoint::egress));
     EXPECT_TRUE(in_force_has("192.0.2.3", kernel::HookPoint::egress));
     kernel.busy = false;
-    done = set.level(kernel, observer);
+    done = set.reconcile(kernel, observer);
     ASSERT_TRUE(done);
     EXPECT_EQ(done->filters, 2U);
     EXPECT_EQ(done->keys, 2U);
@@ -219,11 +219,11 @@ TEST_F(LiveSetTest, AFilterThatCaughtUpHasWhatIsPendingElsewhere) {
 
 TEST_F(LiveSetTest, CatchingUpTwiceOrNowhereChangesNothing) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1)}}, observer));
+    ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1)}}, observer));
     set.catch_up(kernel, map_id()); // it has changed already
     EXPECT_EQ(keys_in_force(), 1U);
     set.catch_up(kernel, 1); // there is no such map
-    const auto done = set.level(kernel, observer);
+    const auto done = set.reconcile(kernel, observer);
     ASSERT_TRUE(done);
     EXPECT_EQ(done->keys, 0U);
     EXPECT_FALSE(done->rebuild_due);
@@ -231,8 +231,8 @@ TEST_F(LiveSetTest, CatchingUpTwiceOrNowhereChangesNothing) {
 
 TEST_F(LiveSetTest, ASecondLevelChangesNothing) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1)}}, observer));
-    const auto done = set.level(kernel, observer);
+    ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1)}}, observer));
+    const auto done = set.reconcile(kernel, observer);
     ASSERT_TRUE(done);
     EXPECT_EQ(done->keys, 0U);
     EXPECT_EQ(keys_in_force(), 1U);
@@ -241,13 +241,13 @@ TEST_F(LiveSetTest, ASecondLevelChangesNothing) {
 TEST_F(LiveSetTest, WhileAnotherControllerIsAtWorkTheChangeWaits) {
     LiveSet set = open_in_force();
     kernel.busy = true;
-    auto done = set.change(kernel, {{}, {claim("192.0.2.1", 1)}}, observer);
+    auto done = set.change(kernel, {{}, {entry("192.0.2.1", 1)}}, observer);
     ASSERT_TRUE(done);
     ASSERT_TRUE(done->delayed);
     EXPECT_EQ(done->delayed->kind, ErrorKind::busy);
     EXPECT_FALSE(in_force_has("192.0.2.1"));
     kernel.busy = false;
-    done = set.level(kernel, observer);
+    done = set.reconcile(kernel, observer);
     ASSERT_TRUE(done);
     EXPECT_FALSE(done->delayed);
     EXPECT_TRUE(in_force_has("192.0.2.1"));
@@ -255,7 +255,7 @@ TEST_F(LiveSetTest, WhileAnotherControllerIsAtWorkTheChangeWaits) {
 
 TEST_F(LiveSetTest, WhatSomebodyElseChangedIsPutRight) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1), claim("192.0.2.2", 2)}}, observer));
+    ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}, observer));
     const auto keys_of = [](const char* address) {
         KeySet keys(SIEVE_FIELD_SRC);
         keys.add(key_of(test::prefix_of(address).address, SIEVE_FIELD_SRC));
@@ -268,7 +268,7 @@ TEST_F(LiveSetTest, WhatSomebodyElseChangedIsPutRight) {
             keys_of("192.0.2.1"), keys_of("192.0.2.9"), [] { return Status(); }, never_ends));
     }
     EXPECT_TRUE(in_force_has("192.0.2.9"));
-    const auto done = set.change(kernel, {{}, {claim("192.0.2.3", 3)}}, observer);
+    const auto done = set.change(kernel, {{}, {entry("192.0.2.3", 3)}}, observer);
     ASSERT_TRUE(done);
     EXPECT_FALSE(done->rebuild_due);
     EXPECT_EQ(done->keys, 3U);
@@ -281,12 +281,12 @@ TEST_F(LiveSetTest, WhatSomebodyElseChangedIsPutRight) {
 // A set that was configured before such sets were exact, or that somebody swapped.
 TEST_F(LiveSetTest, AFilterOfAnotherKindIsReplaced) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1)}}, observer));
+    ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1)}}, observer));
     control::FeedSpec spec = test::Files::quick();
     spec.build.kind.kind = SIEVE_KIND_DDLCBF;
     kernel.put_filter(map_id(),
                       Image::load(std::filesystem::path(files.image("other", {"192.0.2.9"}, spec))).value());
-    auto done = set.level(kernel, observer);
+    auto done = set.reconcile(kernel, observer);
     ASSERT_TRUE(done);
     EXPECT_EQ(done->rebuild_due, RebuildReason::unknown);
     done = set.rebuild(kernel, in_process(), observer);
@@ -298,8 +298,8 @@ TEST_F(LiveSetTest, AFilterOfAnotherKindIsReplaced) {
 
 TEST_F(LiveSetTest, ReplaceTakesOnlyTheDifference) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(set.replace(kernel, {claim("192.0.2.1", 1), claim("192.0.2.2", 2)}, observer));
-    const auto done = set.replace(kernel, {claim("192.0.2.2", 2), claim("192.0.2.3", 3)}, observer);
+    ASSERT_TRUE(set.replace(kernel, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}, observer));
+    const auto done = set.replace(kernel, {entry("192.0.2.2", 2), entry("192.0.2.3", 3)}, observer);
     ASSERT_TRUE(done);
     EXPECT_EQ(done->added, 1U);
     EXPECT_EQ(done->removed, 1U);
@@ -311,7 +311,7 @@ TEST_F(LiveSetTest, ReplaceTakesOnlyTheDifference) {
 TEST_F(LiveSetTest, ClaimsEndByTheClock) {
     LiveSet set = open_in_force();
     ASSERT_TRUE(set.change(
-        kernel, {{}, {claim("192.0.2.1", 1, at_second(100)), claim("192.0.2.2", 2, at_second(200))}},
+        kernel, {{}, {entry("192.0.2.1", 1, at_second(100)), entry("192.0.2.2", 2, at_second(200))}},
         observer));
     EXPECT_EQ(set.next_expiry(), at_second(100));
     ASSERT_TRUE(set.expire(kernel, at_second(99), observer));
@@ -320,7 +320,7 @@ TEST_F(LiveSetTest, ClaimsEndByTheClock) {
     EXPECT_FALSE(in_force_has("192.0.2.1"));
     EXPECT_TRUE(in_force_has("192.0.2.2"));
     // It is prolonged.
-    ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.2", 2, at_second(300))}}, observer));
+    ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.2", 2, at_second(300))}}, observer));
     ASSERT_TRUE(set.expire(kernel, at_second(200), observer));
     EXPECT_TRUE(in_force_has("192.0.2.2"));
     EXPECT_EQ(set.next_expiry(), at_second(300));
@@ -329,18 +329,18 @@ TEST_F(LiveSetTest, ClaimsEndByTheClock) {
 TEST_F(LiveSetTest, AnotherProcessGoesOnWhereThisOneEnded) {
     {
         LiveSet set = open_in_force();
-        ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1), claim("192.0.2.2", 2, at_second(100))}},
+        ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2, at_second(100))}},
                                observer));
-        ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.3", 3)}}, observer));
+        ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.3", 3)}}, observer));
     }
     LiveSet set = open();
     EXPECT_EQ(set.list().prefixes(), 3U);
     EXPECT_EQ(set.next_expiry(), at_second(100));
-    auto done = set.level(kernel, observer);
+    auto done = set.reconcile(kernel, observer);
     ASSERT_TRUE(done);
     EXPECT_EQ(done->keys, 0U);
     EXPECT_FALSE(done->rebuild_due);
-    done = set.change(kernel, {{claim("192.0.2.1", 1)}, {claim("192.0.2.4", 4)}}, observer);
+    done = set.change(kernel, {{entry("192.0.2.1", 1)}, {entry("192.0.2.4", 4)}}, observer);
     ASSERT_TRUE(done);
     EXPECT_FALSE(done->rebuild_due);
     EXPECT_FALSE(in_force_has("192.0.2.1"));
@@ -351,12 +351,12 @@ TEST_F(LiveSetTest, AnotherProcessGoesOnWhereThisOneEnded) {
 TEST_F(LiveSetTest, AfterARebootTheImageGetsTheJournalsDifference) {
     {
         LiveSet set = open_in_force();
-        ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1), claim("192.0.2.2", 2)}}, observer));
+        ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}, observer));
     }
     put_in_force(); // as it was built
     EXPECT_FALSE(in_force_has("192.0.2.1"));
     LiveSet set = open();
-    const auto done = set.level(kernel, observer);
+    const auto done = set.reconcile(kernel, observer);
     ASSERT_TRUE(done);
     EXPECT_FALSE(done->rebuild_due);
     EXPECT_TRUE(in_force_has("192.0.2.1"));
@@ -366,13 +366,13 @@ TEST_F(LiveSetTest, AfterARebootTheImageGetsTheJournalsDifference) {
 TEST_F(LiveSetTest, AChangeInFlightAtACrashIsMadeAtTheNextStart) {
     {
         LiveSet set = open_in_force();
-        ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1)}}, observer));
+        ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1)}}, observer));
         kernel.busy = true; // the journal has the change, and the filter does not
-        ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.2", 2)}}, observer));
+        ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.2", 2)}}, observer));
         kernel.busy = false;
     }
     LiveSet set = open();
-    const auto done = set.level(kernel, observer);
+    const auto done = set.reconcile(kernel, observer);
     ASSERT_TRUE(done);
     EXPECT_FALSE(done->rebuild_due);
     EXPECT_TRUE(in_force_has("192.0.2.1"));
@@ -383,8 +383,8 @@ TEST_F(LiveSetTest, AChangeInFlightAtACrashIsMadeAtTheNextStart) {
 TEST_F(LiveSetTest, ATornJournalLosesItsLastChangeOnly) {
     {
         LiveSet set = open_in_force();
-        ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1)}}, observer));
-        ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.2", 2)}}, observer));
+        ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1)}}, observer));
+        ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.2", 2)}}, observer));
     }
     std::filesystem::resize_file(journal_path(), std::filesystem::file_size(journal_path()) - 60);
     remarks.clear();
@@ -396,12 +396,12 @@ TEST_F(LiveSetTest, ATornJournalLosesItsLastChangeOnly) {
 }
 
 TEST_F(LiveSetTest, ADamagedListIsAskedForBeforeAnythingIsBuiltOfIt) {
-    const std::vector<Claim> claims{claim("192.0.2.1", 1), claim("192.0.2.2", 2, at_second(100))};
+    const std::vector<TimedEntry> timed_entries{entry("192.0.2.1", 1), entry("192.0.2.2", 2, at_second(100))};
     std::size_t bytes = 1;
     for (std::size_t at = 0; at < bytes; at += 3) {
         {
             LiveSet set = open();
-            ASSERT_TRUE(set.replace(kernel, claims, observer));
+            ASSERT_TRUE(set.replace(kernel, timed_entries, observer));
             ASSERT_TRUE(set.rebuild(kernel, in_process(), observer));
             put_in_force();
         }
@@ -415,7 +415,7 @@ TEST_F(LiveSetTest, AListThatIsGoneIsAskedForToo) {
     for (const bool is_list : {true, false}) {
         {
             LiveSet set = open();
-            ASSERT_TRUE(set.replace(kernel, {claim("192.0.2.1", 1), claim("192.0.2.2", 2)}, observer));
+            ASSERT_TRUE(set.replace(kernel, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}, observer));
             ASSERT_TRUE(set.rebuild(kernel, in_process(), observer));
             put_in_force();
         }
@@ -427,8 +427,8 @@ TEST_F(LiveSetTest, AListThatIsGoneIsAskedForToo) {
 TEST_F(LiveSetTest, ADamagedJournalIsAskedForToo) {
     {
         LiveSet set = open_in_force();
-        ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1)}}, observer));
-        ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.2", 2)}}, observer));
+        ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1)}}, observer));
+        ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.2", 2)}}, observer));
     }
     flip_a_bit(journal_path(), 100);
     expect_to_wait_for_the_sources("journal");
@@ -436,25 +436,26 @@ TEST_F(LiveSetTest, ADamagedJournalIsAskedForToo) {
 
 // An answer that was cut short is not what the list had.
 TEST_F(LiveSetTest, GuardsCompareWithTheListThatWasLost) {
-    std::vector<Claim> claims;
-    for (const std::string& address : test::addresses(200)) claims.push_back(claim(address, claims.size()));
+    std::vector<TimedEntry> timed_entries;
+    for (const std::string& address : test::addresses(200))
+        timed_entries.push_back(entry(address, timed_entries.size()));
     {
         LiveSet set = open();
-        ASSERT_TRUE(set.replace(kernel, claims, observer));
+        ASSERT_TRUE(set.replace(kernel, timed_entries, observer));
         ASSERT_TRUE(set.rebuild(kernel, in_process(), observer));
         put_in_force();
     }
     flip_a_bit(list_path(), std::filesystem::file_size(list_path()) - 2);
     LiveSet set = open();
     for (const std::size_t left : {0U, 10U}) {
-        const auto done =
-            set.replace(kernel, {claims.begin(), claims.begin() + static_cast<long>(left)}, observer);
+        const auto done = set.replace(
+            kernel, {timed_entries.begin(), timed_entries.begin() + static_cast<long>(left)}, observer);
         ASSERT_TRUE(done);
         ASSERT_TRUE(done->refusal) << left;
         EXPECT_EQ(done->refusal->guard, Guard::shrink);
         EXPECT_TRUE(set.awaits_sources());
     }
-    const auto done = set.replace(kernel, claims, observer);
+    const auto done = set.replace(kernel, timed_entries, observer);
     ASSERT_TRUE(done);
     EXPECT_FALSE(done->refusal);
     EXPECT_FALSE(set.awaits_sources());
@@ -462,10 +463,10 @@ TEST_F(LiveSetTest, GuardsCompareWithTheListThatWasLost) {
 
 TEST_F(LiveSetTest, ChangesDuringARebuildAreInTheNewFilter) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1), claim("192.0.2.2", 2)}}, observer));
+    ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}, observer));
     auto order = set.begin_rebuild();
     ASSERT_TRUE(order);
-    ASSERT_TRUE(set.change(kernel, {{claim("192.0.2.1", 1)}, {claim("192.0.2.3", 3)}}, observer));
+    ASSERT_TRUE(set.change(kernel, {{entry("192.0.2.1", 1)}, {entry("192.0.2.3", 3)}}, observer));
     EXPECT_TRUE(in_force_has("192.0.2.3")); // not held up
     auto image = build_live_image(std::move(*order), in_process());
     ASSERT_TRUE(image);
@@ -479,19 +480,19 @@ TEST_F(LiveSetTest, ChangesDuringARebuildAreInTheNewFilter) {
     EXPECT_EQ(keys_in_force(), 2U);
     LiveSet again = open();
     EXPECT_EQ(again.list().prefixes(), 2U);
-    const auto levelled = again.level(kernel, observer);
-    ASSERT_TRUE(levelled);
-    EXPECT_FALSE(levelled->rebuild_due);
+    const auto reconciled = again.reconcile(kernel, observer);
+    ASSERT_TRUE(reconciled);
+    EXPECT_FALSE(reconciled->rebuild_due);
 }
 
 // The filter that is swapped in has them at once, not only after another change.
 TEST_F(LiveSetTest, NothingThatCameDuringARebuildIsMissedAfterItsSwap) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1), claim("192.0.2.2", 2)}}, observer));
+    ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}, observer));
     auto order = set.begin_rebuild();
     ASSERT_TRUE(order);
-    ASSERT_TRUE(set.change(kernel, {{claim("192.0.2.1", 1)}, {claim("192.0.2.3", 3)}}, observer));
-    ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.4", 4), claim("192.0.2.4", 5)}}, observer));
+    ASSERT_TRUE(set.change(kernel, {{entry("192.0.2.1", 1)}, {entry("192.0.2.3", 3)}}, observer));
+    ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.4", 4), entry("192.0.2.4", 5)}}, observer));
     Result<Image> image = build_live_image(std::move(*order), in_process());
     ASSERT_TRUE(image);
     const std::string before = identity_in_force();
@@ -511,7 +512,7 @@ TEST_F(LiveSetTest, NothingThatCameDuringARebuildIsMissedAfterItsSwap) {
             other.emplace(open());
         }
         LiveSet& that = one != nullptr ? *one : *other;
-        done = that.level(kernel, observer);
+        done = that.reconcile(kernel, observer);
         ASSERT_TRUE(done);
         EXPECT_FALSE(done->rebuild_due);
         EXPECT_EQ(that.list().prefixes(), 3U);
@@ -519,21 +520,21 @@ TEST_F(LiveSetTest, NothingThatCameDuringARebuildIsMissedAfterItsSwap) {
         EXPECT_FALSE(in_force_has("192.0.2.1"));
         for (const char* address : {"192.0.2.2", "192.0.2.3", "192.0.2.4"})
             EXPECT_TRUE(in_force_has(address)) << address;
-        // An address goes with the last of its claims.
-        ASSERT_TRUE(that.change(kernel, {{claim("192.0.2.4", 4)}, {}}, observer));
+        // An address goes with the last of its timed entries.
+        ASSERT_TRUE(that.change(kernel, {{entry("192.0.2.4", 4)}, {}}, observer));
         EXPECT_TRUE(in_force_has("192.0.2.4"));
-        ASSERT_TRUE(that.change(kernel, {{}, {claim("192.0.2.4", 4)}}, observer));
+        ASSERT_TRUE(that.change(kernel, {{}, {entry("192.0.2.4", 4)}}, observer));
     }
 }
 
 TEST_F(LiveSetTest, ARebuildThatCannotBeSwappedInChangesNothing) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1)}}, observer));
+    ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1)}}, observer));
     const std::string before = identity_in_force();
     kernel.failing_set = "block";
     EXPECT_FALSE(set.rebuild(kernel, in_process(), observer));
     EXPECT_EQ(identity_in_force(), before);
-    ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.2", 2)}}, observer));
+    ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.2", 2)}}, observer));
     EXPECT_TRUE(in_force_has("192.0.2.2"));
     EXPECT_EQ(state.read("block", observer.remark)->identity, before);
     EXPECT_EQ(open().list().prefixes(), 2U);
@@ -543,7 +544,7 @@ TEST_F(LiveSetTest, AFilterGrows) {
     LiveSet set = open_in_force();
     std::uint64_t id = 0;
     while (!set.rebuild_due()) {
-        ClaimChange change;
+        EntryChange change;
         for (int i = 0; i < 500; i++, id++)
             change.added.push_back({{test::prefix_of("10.0.0.0").address + id}, id});
         const auto done = set.change(kernel, std::move(change), observer);
@@ -559,7 +560,7 @@ TEST_F(LiveSetTest, AFilterGrows) {
     for (std::uint64_t i = 0; i < id; i++)
         ASSERT_TRUE(in_force_has(Prefix{test::prefix_of("10.0.0.0").address + i})) << i;
     // It has room for a quarter more.
-    ClaimChange change;
+    EntryChange change;
     for (std::uint64_t i = id / 4; i > 0; i--, id++)
         change.added.push_back({{test::prefix_of("10.0.0.0").address + id}, id});
     ASSERT_TRUE(set.change(kernel, std::move(change), observer));
@@ -572,7 +573,7 @@ TEST_F(LiveSetTest, TheHostsAddressesAreNeverInserted) {
     configuration.guards.protect = {"198.51.100.0/24"};
     LiveSet set = open_in_force();
     const auto done = set.change(
-        kernel, {{}, {claim("192.0.2.254", 1), claim("198.51.100.7", 2), claim("192.0.2.1", 3)}}, observer);
+        kernel, {{}, {entry("192.0.2.254", 1), entry("198.51.100.7", 2), entry("192.0.2.1", 3)}}, observer);
     ASSERT_TRUE(done);
     EXPECT_EQ(done->added, 1U);
     EXPECT_EQ(done->kept_out, (std::vector<std::string>{"192.0.2.254: a gateway of eth0",
@@ -583,10 +584,10 @@ TEST_F(LiveSetTest, TheHostsAddressesAreNeverInserted) {
 
 TEST_F(LiveSetTest, AListThatAPersonAcceptedIsTaken) {
     LiveSet set = open_in_force();
-    std::vector<Claim> list;
-    for (const std::string& address : test::addresses(200)) list.push_back(claim(address, list.size()));
+    std::vector<TimedEntry> list;
+    for (const std::string& address : test::addresses(200)) list.push_back(entry(address, list.size()));
     ASSERT_TRUE(set.replace(kernel, list, observer));
-    const std::vector<Claim> few(list.begin(), list.begin() + 20);
+    const std::vector<TimedEntry> few(list.begin(), list.begin() + 20);
     const auto refused = [&] {
         auto done = set.replace(kernel, few, observer);
         EXPECT_TRUE(done);
@@ -621,27 +622,27 @@ TEST_F(LiveSetTest, AListThatAPersonAcceptedIsTaken) {
 TEST_F(LiveSetTest, GuardsJudgeTheResultingList) {
     configuration.guards.most_growth = 2;
     LiveSet set = open_in_force();
-    std::vector<Claim> list;
-    for (const std::string& address : test::addresses(200)) list.push_back(claim(address, list.size()));
+    std::vector<TimedEntry> list;
+    for (const std::string& address : test::addresses(200)) list.push_back(entry(address, list.size()));
     ASSERT_TRUE(set.replace(kernel, list, observer));
     ASSERT_EQ(set.list().prefixes(), 200U);
     // A whole list that is short may have been cut short.
-    const std::vector<Claim> few(list.begin(), list.begin() + 50);
+    const std::vector<TimedEntry> few(list.begin(), list.begin() + 50);
     auto done = set.replace(kernel, few, observer);
     ASSERT_TRUE(done);
     ASSERT_TRUE(done->refusal);
     EXPECT_EQ(done->refusal->guard, Guard::shrink);
     EXPECT_EQ(set.list().prefixes(), 200U);
     // 250 more are too many, unless as many go.
-    ClaimChange more;
+    EntryChange more;
     for (const std::string& address : test::addresses(450)) {
         const std::uint64_t id = more.removed.size() + more.added.size();
         if (id >= 200)
-            more.added.push_back(claim(address, id));
+            more.added.push_back(entry(address, id));
         else if (id < 150)
-            more.removed.push_back(claim(address, id));
+            more.removed.push_back(entry(address, id));
         else
-            more.removed.push_back(claim("203.0.113.1", id));
+            more.removed.push_back(entry("203.0.113.1", id));
     }
     done = set.change(kernel, {{}, more.added}, observer);
     ASSERT_TRUE(done);
@@ -653,8 +654,8 @@ TEST_F(LiveSetTest, GuardsJudgeTheResultingList) {
     EXPECT_FALSE(done->refusal) << done->refusal->message;
     EXPECT_EQ(set.list().prefixes(), 300U);
     // A stream's deletions are no accident.
-    ClaimChange all_go;
-    set.list().for_each([&](const Claim& one) { all_go.removed.push_back(one); });
+    EntryChange all_go;
+    set.list().for_each([&](const TimedEntry& one) { all_go.removed.push_back(one); });
     done = set.change(kernel, all_go, observer);
     ASSERT_TRUE(done);
     EXPECT_FALSE(done->refusal);
@@ -699,8 +700,8 @@ TEST_F(LiveSetTest, AgreesWithAPlainSetThroughCrashes) {
         const auto address_of = [](std::uint64_t number) {
             return Prefix{test::prefix_of("10.0.0.0").address + number};
         };
-        const auto claims = [&] {
-            std::vector<Claim> all;
+        const auto timed_entries = [&] {
+            std::vector<TimedEntry> all;
             for (const auto& [one, here] : oracle) all.push_back({address_of(one.first), one.second});
             return all;
         };
@@ -716,23 +717,24 @@ TEST_F(LiveSetTest, AgreesWithAPlainSetThroughCrashes) {
         std::uintmax_t safe_bytes = 0;
         for (int round = 0; round < 300; round++) {
             const std::string when = "seed " + std::to_string(seed) + " round " + std::to_string(round);
-            ClaimChange change;
+            EntryChange change;
             for (std::uint64_t i = below(30); i > 0; i--) {
                 const std::pair<std::uint64_t, std::uint64_t> one{below(300), below(3)};
                 const bool remove = below(2) == 0;
                 if (remove && oracle.erase(one) > 0)
                     change.removed.push_back({address_of(one.first), one.second});
-                if (!remove &&
-                    std::none_of(change.removed.begin(), change.removed.end(), [&](const Claim& removed) {
-                        return removed.prefix == address_of(one.first) && removed.id == one.second;
-                    })) {
+                if (!remove && std::none_of(change.removed.begin(), change.removed.end(),
+                                            [&](const TimedEntry& removed) {
+                                                return removed.prefix == address_of(one.first) &&
+                                                       removed.id == one.second;
+                                            })) {
                     oracle[one] = true;
                     change.added.push_back({address_of(one.first), one.second});
                 }
             }
             // Removals come first.
-            for (const Claim& removed : change.removed)
-                std::erase_if(change.added, [&](const Claim& added) { return added == removed; });
+            for (const TimedEntry& removed : change.removed)
+                std::erase_if(change.added, [&](const TimedEntry& added) { return added == removed; });
             safe_bytes = std::filesystem::file_size(journal_path());
             const auto done = set->change(kernel, change, observer);
             ASSERT_TRUE(done) << done.error().message;
@@ -753,7 +755,7 @@ TEST_F(LiveSetTest, AgreesWithAPlainSetThroughCrashes) {
                                                        (below(2) == 0 ? 0 : below(bytes - safe_bytes + 1)));
             if (below(3) == 0) put_in_force(); // the machine was started anew, too
             set.emplace(open());
-            ASSERT_TRUE(set->replace(kernel, claims(), observer));
+            ASSERT_TRUE(set->replace(kernel, timed_entries(), observer));
             ASSERT_FALSE(set->rebuild_due()) << when;
             ASSERT_NO_FATAL_FAILURE(check(when + " after a crash"));
         }

@@ -17,12 +17,12 @@
 
 namespace sieve::test {
 
-using service::live::Claim;
-using service::live::ClaimChange;
+using service::live::EntryChange;
 using service::live::LiveChange;
 using service::live::LiveSet;
 using service::live::Prefix;
 using service::live::Time;
+using service::live::TimedEntry;
 
 inline Prefix prefix_of(const std::string& text) {
     const auto member = parse_member(text, SIEVE_FIELD_SRC).value();
@@ -33,7 +33,7 @@ inline Prefix prefix_of(const std::string& text) {
     return {address, length};
 }
 
-inline Claim claim(const std::string& text, std::uint64_t id = 0, Time until = service::live::never) {
+inline TimedEntry entry(const std::string& text, std::uint64_t id = 0, Time until = service::live::never) {
     return {prefix_of(text), id, until};
 }
 

@@ -118,7 +118,7 @@ TEST(StatusPage, IsFineWithoutAnything) {
 TEST(StatusPage, SaysWhatIsWrongAndWhatStays) {
     SamplePage sample = usual();
     sample.want("eth7", HookPoint::ingress, false);
-    Record& record = sample.snapshot.record;
+    StatisticsCopy& record = sample.snapshot.record;
     record.reload_error =
         "/etc/xdp-sieve/xdp-sieve.toml:14: sets.ipsum.kind: expected a kind of filter, found `blokced`";
     SetHistory& ipsum = record.sets["ipsum"];
@@ -180,7 +180,7 @@ TEST(StatusPage, EscapesWhateverComesFromOutside) {
     SetHistory& list = sample.add_list(hostile, "https://example.com/" + hostile, 10, 1h);
     list.last->result = SetOutcome::failed;
     list.last->message = hostile;
-    Record& record = sample.snapshot.record;
+    StatisticsCopy& record = sample.snapshot.record;
     record.version = record.reload_error.emplace(hostile);
     record.cycle_error = record.keeping_error = hostile;
     record.hook_errors[{hostile, HookPoint::xdp}] = hostile;

@@ -320,7 +320,7 @@ TEST_F(CycleTest, AFailingSetNeedNotStopTheOthers) {
     const std::uint32_t b = map_of("b");
     files.feed("a.txt", {"192.0.2.9"});
     files.feed("b.txt", {"nonsense"});
-    const CycleReport report = done({.failing = Failing::stops_itself});
+    const CycleReport report = done({.on_failure = OnFailure::go_on});
     EXPECT_EQ(report.sets[0].outcome, SetOutcome::replaced);
     EXPECT_EQ(report.sets[1].outcome, SetOutcome::failed);
     ASSERT_TRUE(report.sets[1].error);
@@ -333,7 +333,7 @@ TEST_F(CycleTest, AGuardRefuses) {
     done();
     files.feed("b.txt", {"192.0.2.254"});
     EXPECT_NE(refused().message.find("a gateway of eth0"), std::string::npos);
-    const CycleReport report = done({.failing = Failing::stops_itself});
+    const CycleReport report = done({.on_failure = OnFailure::go_on});
     EXPECT_EQ(report.sets[1].outcome, SetOutcome::refused);
     EXPECT_EQ(report.sets[1].guard, Guard::protection);
     EXPECT_FALSE(report.changed);
@@ -382,7 +382,7 @@ TEST_F(CycleTest, AnEmptyListIsInForceWhereItMayBe) {
     many.close();
     done();
     std::ofstream(files.path("folder/one.txt")) << "";
-    const auto report = run({.failing = Failing::stops_itself});
+    const auto report = run({.on_failure = OnFailure::go_on});
     EXPECT_EQ(report->sets[1].guard, Guard::shrink);
 }
 
@@ -393,7 +393,7 @@ TEST_F(CycleTest, ACycleTakesWhatWasBuiltBesideIt) {
     files.feed("b.txt", {"192.0.2.8"});
     kernel.steps.clear();
     const auto refreshed = [&] {
-        CycleOptions options{.ask = Ask::nothing, .failing = Failing::stops_itself};
+        CycleOptions options{.ask = Ask::nothing, .on_failure = OnFailure::go_on};
         for (SetSurvey& one : refresh_sets(configuration, {"b"}, state, host, sandbox, {}))
             options.surveyed.emplace(one.set->name, std::make_shared<SetSurvey>(std::move(one)));
         return options;
@@ -445,7 +445,7 @@ class AcceptTest : public CycleTest {
         list->accepted = true;
         ASSERT_TRUE(write_refusal(files.path("state"), "b", *list));
     }
-    SetReport cycle() { return run({.failing = Failing::stops_itself}).value().sets.at(1); }
+    SetReport cycle() { return run({.on_failure = OnFailure::go_on}).value().sets.at(1); }
     [[nodiscard]] bool is_noted() { return std::filesystem::exists(files.path("state/b.refused")); }
 };
 
@@ -583,7 +583,7 @@ TEST_F(CycleTest, AfterARebootTheLastGoodImagesComeFirst) {
     kernel.running = {};
     std::filesystem::remove(files.path("a.txt"));
     std::filesystem::remove(files.path("b.txt"));
-    const CycleReport report = done({.ask = Ask::nothing, .failing = Failing::stops_itself});
+    const CycleReport report = done({.ask = Ask::nothing, .on_failure = OnFailure::go_on});
     EXPECT_TRUE(report.changed);
     EXPECT_EQ(kernel.count("attach"), 1U);
     EXPECT_EQ(report.sets[0].outcome, SetOutcome::unchanged);
@@ -637,16 +637,16 @@ TEST_F(CycleTest, ASetIsInForceUnverifiedUntilItsListIsRead) {
     done();
     for (SetConfiguration& set : configuration.sets) set.verify = true;
     std::filesystem::remove(files.path("a.txt"));
-    EXPECT_EQ(done({.failing = Failing::stops_itself}).sets[1].outcome, SetOutcome::replaced);
+    EXPECT_EQ(done({.on_failure = OnFailure::go_on}).sets[1].outcome, SetOutcome::replaced);
     EXPECT_FALSE(verified("a"));
     EXPECT_TRUE(verified("b")) << "the other set waits for it";
 
     kernel.running = {};
-    done({.ask = Ask::nothing, .failing = Failing::stops_itself});
+    done({.ask = Ask::nothing, .on_failure = OnFailure::go_on});
     ASSERT_EQ(kernel.running.table.sets.size(), 2U) << "nothing is in force after a reboot";
     EXPECT_FALSE(verified("a"));
     EXPECT_TRUE(verified("b"));
-    EXPECT_FALSE(done({.ask = Ask::nothing, .failing = Failing::stops_itself}).changed);
+    EXPECT_FALSE(done({.ask = Ask::nothing, .on_failure = OnFailure::go_on}).changed);
 
     files.feed("a.txt", {"192.0.2.1"});
     EXPECT_EQ(done().sets[0].outcome, SetOutcome::replaced);
@@ -723,7 +723,7 @@ TEST_F(CycleTest, ASetThatAnswersWrongInTheKernelIsNotKept) {
 TEST_F(CycleTest, AMissingInterfaceStopsAPersonButNotADaemon) {
     configuration.interfaces.push_back({.name = "eth7", .sets = {"a"}});
     EXPECT_NE(refused().message.find("eth7"), std::string::npos);
-    const CycleReport report = done({.failing = Failing::stops_itself});
+    const CycleReport report = done({.on_failure = OnFailure::go_on});
     EXPECT_EQ(report.missing, std::vector<std::string>{"eth7"});
     EXPECT_TRUE(report.changed);
 }
@@ -742,7 +742,7 @@ TEST_F(CycleTest, AHookKeepsItsProgramUntilAnotherHasItsSets) {
     configuration.interfaces[0] = {.name = "eth0", .hook = kernel::HookPoint::ingress, .sets = {"a", "b"}};
     std::filesystem::remove(files.path("b.txt"));
     std::filesystem::remove(state.image_path("b", before.sets[1].last_good->identity));
-    const auto report = run({.failing = Failing::stops_itself});
+    const auto report = run({.on_failure = OnFailure::go_on});
     ASSERT_TRUE(report);
     EXPECT_TRUE(kernel.running.ours);
     EXPECT_TRUE(kernel.at_tc[kernel::HookPoint::ingress].ours);
@@ -751,7 +751,7 @@ TEST_F(CycleTest, AHookKeepsItsProgramUntilAnotherHasItsSets) {
     EXPECT_NE(report->hooks[1].error->message.find("set b waits for its first list"), std::string::npos)
         << report->hooks[1].error->message;
     files.feed("b.txt", {"192.0.2.4"});
-    done({.failing = Failing::stops_itself});
+    done({.on_failure = OnFailure::go_on});
     EXPECT_FALSE(kernel.running.ours);
     EXPECT_TRUE(kernel.at_tc[kernel::HookPoint::ingress].ours);
 }
@@ -761,7 +761,7 @@ TEST_F(CycleTest, ASetWithoutAListDoesNotKeepTheOthersOut) {
     add_set("c", {"192.0.2.4"});
     configuration.interfaces[0].sets = {"a", "c", "b"};
     std::filesystem::remove(files.path("c.txt"));
-    const CycleOptions as_daemon{.failing = Failing::stops_itself};
+    const CycleOptions as_daemon{.on_failure = OnFailure::go_on};
     const CycleReport first = done(as_daemon);
     EXPECT_EQ(kernel.count("attach"), 1U);
     EXPECT_NE(map_of("a"), 0U);
@@ -783,7 +783,7 @@ TEST_F(CycleTest, ASetThatWaitsForAFriendIsBuiltOnce) {
     configuration.interfaces[0].default_action = SIEVE_ACTION_DROP;
     configuration.sets[1].action = {.action = SIEVE_ACTION_DROP};
     std::filesystem::remove(files.path("a.txt")); // which is to pass
-    const CycleOptions as_daemon{.failing = Failing::stops_itself};
+    const CycleOptions as_daemon{.on_failure = OnFailure::go_on};
     EXPECT_EQ(run(as_daemon)->sets[1].outcome, SetOutcome::replaced);
     EXPECT_FALSE(kernel.running.ours);
     const auto again = run(as_daemon);
@@ -817,7 +817,7 @@ TEST_F(CycleTest, AHookThatCannotBeReadIsNotForgotten) {
             std::exchange(configuration.interfaces, std::vector<InterfaceConfiguration>());
         kernel.no_descriptors = true;
         kernel.hides_interfaces = hides_interfaces;
-        const auto report = run({.failing = Failing::stops_itself});
+        const auto report = run({.on_failure = OnFailure::go_on});
         ASSERT_TRUE(report);
         ASSERT_EQ(report->hooks.size(), 1U) << "it is tried again soon, since a hook failed";
         EXPECT_EQ(report->hooks[0].plan.interface, "eth0");
@@ -838,7 +838,7 @@ TEST_F(CycleTest, AHookThatCannotBeReadIsNotForgotten) {
 TEST_F(CycleTest, AHookOfTheConfigurationThatCannotBeReadIsNotForgotten) {
     done();
     kernel.no_descriptors = true;
-    EXPECT_TRUE(run({.failing = Failing::stops_itself}));
+    EXPECT_TRUE(run({.on_failure = OnFailure::go_on}));
     kernel.no_descriptors = false;
     configuration.interfaces.clear();
     EXPECT_TRUE(done().changed);
@@ -873,7 +873,7 @@ TEST_F(CycleTest, AnotherModeDoesNotFreezeTheLists) {
     configuration.interfaces[0].mode = kernel::ModeChoice::skb;
     files.feed("b.txt", {"192.0.2.2"});
     EXPECT_NE(refused().message.find("in native mode, and skb is configured"), std::string::npos);
-    const CycleReport report = done({.failing = Failing::stops_itself});
+    const CycleReport report = done({.on_failure = OnFailure::go_on});
     EXPECT_EQ(report.sets[1].outcome, SetOutcome::replaced);
     EXPECT_EQ(kernel.count("attach"), 0U);
     ASSERT_TRUE(report.hooks[0].plan.otherwise);
@@ -899,12 +899,12 @@ TEST_F(CycleTest, TellsWhenToAskAgain) {
         EXPECT_LE(*set.ask_after, std::chrono::minutes(66));
     }
     files.feed("b.txt", {"nonsense"});
-    const CycleReport report = done({.failing = Failing::stops_itself, .failures = {{"a", 5}, {"b", 2}}});
+    const CycleReport report = done({.on_failure = OnFailure::go_on, .failures = {{"a", 5}, {"b", 2}}});
     EXPECT_EQ(report.sets[0].failures, 0U);
     EXPECT_EQ(report.sets[1].failures, 3U);
     EXPECT_GE(*report.sets[1].ask_after, std::chrono::seconds(20)); // 40 s, of which half is drawn
     EXPECT_LE(*report.sets[1].ask_after, std::chrono::seconds(40));
-    const CycleReport some = done({.ask = Ask::some, .sets = {"a"}, .failing = Failing::stops_itself});
+    const CycleReport some = done({.ask = Ask::some, .sets = {"a"}, .on_failure = OnFailure::go_on});
     EXPECT_TRUE(some.sets[0].ask_after);
     EXPECT_FALSE(some.sets[1].ask_after);
 }

@@ -125,7 +125,7 @@ class TableLockout : public Lockout {
 
 TEST_F(TableLockout, TheFlowOfASessionIsAskedAbout) {
     CycleOptions options;
-    options.failing = Failing::stops_itself;
+    options.on_failure = OnFailure::go_on;
     options.sandbox = test::in_process();
     const auto report = run_cycle(kernel, configuration, state, host, options, {});
     ASSERT_TRUE(report);
@@ -193,7 +193,7 @@ TEST_F(TableLockout, ADefaultThatLocksOutIsRefusedWithoutAskingSources) {
     configuration.interfaces[0].default_action = SIEVE_ACTION_DROP;
     CycleOptions options;
     options.ask = Ask::nothing;
-    options.failing = Failing::stops_itself;
+    options.on_failure = OnFailure::go_on;
     options.sandbox = test::in_process();
     const auto report = run_cycle(kernel, configuration, state, host, options, {});
     ASSERT_TRUE(report);

@@ -67,12 +67,12 @@ class SetsTogetherTest : public testing::Test {
         fs::create_directory_symlink("manifests/" + manifest, link + ".new");
         fs::rename(link + ".new", link);
     }
-    Result<CycleReport> cycle(CycleOptions options = {.failing = Failing::stops_itself}) {
+    Result<CycleReport> cycle(CycleOptions options = {.on_failure = OnFailure::go_on}) {
         options.sandbox = sandbox;
         kernel.steps.clear();
         return run_cycle(kernel, configuration, *state, host, options, {});
     }
-    CycleReport report(const CycleOptions& options = {.failing = Failing::stops_itself}) {
+    CycleReport report(const CycleOptions& options = {.on_failure = OnFailure::go_on}) {
         auto done = cycle(options);
         if (!done) throw std::runtime_error(done.error().message);
         return std::move(*done);
@@ -230,7 +230,7 @@ TEST_F(SetsTogetherTest, AKernelThatRefusesTheFirstTableKeepsAll) {
 TEST_F(SetsTogetherTest, OneThatIsAskedHasAllAsked) {
     publish("two", {{"a", {"192.0.2.3"}}, {"b", {"192.0.2.4"}}});
     switch_to("two");
-    const CycleReport done = report({.ask = Ask::some, .sets = {"b"}, .failing = Failing::stops_itself});
+    const CycleReport done = report({.ask = Ask::some, .sets = {"b"}, .on_failure = OnFailure::go_on});
     EXPECT_EQ(done.sets[0].outcome, SetOutcome::replaced);
     EXPECT_EQ(done.sets[1].outcome, SetOutcome::replaced);
     EXPECT_EQ(kernel.count("replace"), 1U);

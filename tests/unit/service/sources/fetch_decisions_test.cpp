@@ -9,13 +9,13 @@
 
 #include <gtest/gtest.h>
 
-#include "libsieve/service/lists/claim_file.hpp"
+#include "libsieve/service/lists/decision_file.hpp"
 #include "unit/service/live/live_world.hpp"
 
 namespace sieve::service::live {
 namespace {
 
-using test::claim;
+using test::entry;
 using Ask = CrowdsecStream::Ask;
 
 class KeyFile : public testing::Test {
@@ -70,11 +70,11 @@ TEST(StreamUrl, AsksForEveryDecisionOfTheChosenSorts) {
               "stream?startup=false&dedup=false&scopes=Ip&origins=cscli,a%20b%26c");
 }
 
-class ClaimFile : public testing::Test {
+class DecisionFile : public testing::Test {
   protected:
     static std::string content_of(const Decisions& decisions) {
         const UniqueFd file(::memfd_create("test", MFD_CLOEXEC));
-        EXPECT_TRUE(write_claim_file(decisions, file.get()));
+        EXPECT_TRUE(write_decision_file(decisions, file.get()));
         std::string text(static_cast<std::size_t>(::lseek(file.get(), 0, SEEK_END)), '\0');
         EXPECT_EQ(::pread(file.get(), text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
         return text;
@@ -82,17 +82,17 @@ class ClaimFile : public testing::Test {
     static Result<Decisions> read(const std::string& content) {
         const UniqueFd file(::memfd_create("test", MFD_CLOEXEC));
         EXPECT_EQ(::write(file.get(), content.data(), content.size()), static_cast<ssize_t>(content.size()));
-        return read_claim_file(file.get());
+        return read_decision_file(file.get());
     }
-    const Decisions decisions{.added = {claim("192.0.2.1", 1, test::at_second(5)), claim("192.0.2.0/24", 2)},
-                              .deleted = {claim("2001:db8::1", 3)},
+    const Decisions decisions{.added = {entry("192.0.2.1", 1, test::at_second(5)), entry("192.0.2.0/24", 2)},
+                              .deleted = {entry("2001:db8::1", 3)},
                               .ignored = 4,
                               .first_ignored = "scope Country",
                               .unusable = 5,
                               .first_unusable = "decision 7: \"x\" is no address"};
 };
 
-TEST_F(ClaimFile, ComesBackAsItWas) {
+TEST_F(DecisionFile, ComesBackAsItWas) {
     const auto back = read(content_of(decisions));
     ASSERT_TRUE(back) << back.error().message;
     EXPECT_EQ(back->added, decisions.added);
@@ -104,7 +104,7 @@ TEST_F(ClaimFile, ComesBackAsItWas) {
 }
 
 // A child that was taken over may write anything.
-TEST_F(ClaimFile, WhatIsNoneIsRefused) {
+TEST_F(DecisionFile, WhatIsNoneIsRefused) {
     const std::string whole = content_of(decisions);
     for (std::size_t length = 0; length < whole.size(); length++)
         EXPECT_FALSE(read(whole.substr(0, length))) << length;
@@ -114,7 +114,7 @@ TEST_F(ClaimFile, WhatIsNoneIsRefused) {
         other.replace(offset, sizeof(number), reinterpret_cast<const char*>(&number), sizeof(number));
         return read(other);
     };
-    EXPECT_FALSE(with(8, 4));                 // more claims than there are
+    EXPECT_FALSE(with(8, 4));                 // more timed entries than there are
     EXPECT_FALSE(with(8, ~std::uint64_t{0})); // so many that their bytes overflow
     EXPECT_FALSE(with(16, 2));
     const std::size_t first = whole.size() - 3 * 40;

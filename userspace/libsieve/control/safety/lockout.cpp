@@ -112,9 +112,9 @@ std::vector<sieve_key> made_up_keys(const Question& question, std::uint32_t fiel
 }
 
 // Asks what packets of the host's addresses become at one hook.
-class Interrogation {
+class HostQuestions {
   public:
-    Interrogation(std::span<const HostAddress> host, const std::string& interface, kernel::HookPoint point)
+    HostQuestions(std::span<const HostAddress> host, const std::string& interface, kernel::HookPoint point)
         : host_(host), interface_(interface), comes_in_(point != kernel::HookPoint::egress) {}
 
     [[nodiscard]] std::vector<Question> run() && {
@@ -209,9 +209,10 @@ bool takes_packets(sieve_action action) {
 using Filter = std::pair<std::uint32_t, std::uint32_t>;
 
 // A trial to which filters in force are added when they are needed.
-class Court {
+class TrialSlots {
   public:
-    Court(Kernel& kernel, Trial& trial, std::span<const ReadySet> fresh) : kernel_(kernel), trial_(trial) {
+    TrialSlots(Kernel& kernel, Trial& trial, std::span<const ReadySet> fresh)
+        : kernel_(kernel), trial_(trial) {
         for (const ReadySet& set : fresh)
             add({set.maps.filter_id, 0}, set.image.lookup().fields, set.maps.verified());
     }
@@ -231,25 +232,25 @@ class Court {
             SIEVE_TRY(trial_.include(static_cast<std::uint32_t>(known_.size()), filter.first, filter.second));
             found = add(filter, fields, filter.second != 0);
         }
-        const Seat& seat = found->second;
-        return trial_.matches(seat.slot, seat.verified, key, seat.fields);
+        const TrialSlot& place = found->second;
+        return trial_.matches(place.slot, place.verified, key, place.fields);
     }
 
   private:
-    struct Seat {
+    struct TrialSlot {
         std::uint32_t slot = 0;
         std::uint32_t fields = 0;
         bool verified = false;
     };
 
-    std::map<Filter, Seat>::iterator add(const Filter& filter, std::uint32_t fields, bool verified) {
+    std::map<Filter, TrialSlot>::iterator add(const Filter& filter, std::uint32_t fields, bool verified) {
         const auto slot = static_cast<std::uint32_t>(known_.size());
-        return known_.emplace(filter, Seat{slot, fields, verified}).first;
+        return known_.emplace(filter, TrialSlot{slot, fields, verified}).first;
     }
 
     Kernel& kernel_;
     Trial& trial_;
-    std::map<Filter, Seat> known_;
+    std::map<Filter, TrialSlot> known_;
 };
 
 // A table as it is asked.
@@ -264,13 +265,13 @@ struct Asked {
     std::vector<std::optional<std::uint32_t>> joined{}; // the sets' numbers in the joint filter
 
     // Whether a packet with the key matches the set if it was not decided before.
-    [[nodiscard]] Result<bool> matches(std::size_t set, const sieve_key& key, Court& court) const {
+    [[nodiscard]] Result<bool> matches(std::size_t set, const sieve_key& key, TrialSlots& slots) const {
         if (ask_joint && joined[set]) {
             const std::optional<std::uint32_t> named = ask_joint(key);
             if (!named || *joined[set] < *named) return false;
             if (*joined[set] == *named) return true;
         }
-        return court.matches(filters[set], key);
+        return slots.matches(filters[set], key);
     }
 };
 
@@ -283,7 +284,7 @@ Status ask_joint_in_force(Kernel& kernel, std::uint32_t map_id, Asked& asked) {
     return {};
 }
 
-Result<Asked> asked_of(Kernel& kernel, const ComingTable& coming, Court& court) {
+Result<Asked> asked_of(Kernel& kernel, const ComingTable& coming, TrialSlots& slots) {
     Asked asked{.default_action = coming.table.default_action, .replies = coming.table.replies};
     for (const kernel::WantedSet& set : coming.table.sets) {
         const auto fresh = std::find_if(coming.fresh.begin(), coming.fresh.end(),
@@ -295,7 +296,7 @@ Result<Asked> asked_of(Kernel& kernel, const ComingTable& coming, Court& court) 
                            fmt::format("set {} is no longer in force", set.name), {.set = set.name});
         const Filter filter = fresh != coming.fresh.end() ? Filter{fresh->maps.filter_id, 0}
                                                           : Filter{kept->map_id, kept->exact_id};
-        SIEVE_ASSIGN(const std::uint32_t fields, court.fields_of(filter));
+        SIEVE_ASSIGN(const std::uint32_t fields, slots.fields_of(filter));
         asked.sets.push_back({set.action, fields, set.keeps_replies_out});
         asked.filters.push_back(filter);
         asked.names.push_back(set.name);
@@ -311,11 +312,11 @@ Result<Asked> asked_of(Kernel& kernel, const ComingTable& coming, Court& court) 
     return asked;
 }
 
-Result<Asked> asked_of(Kernel& kernel, const kernel::TableInForce& table, Court& court) {
+Result<Asked> asked_of(Kernel& kernel, const kernel::TableInForce& table, TrialSlots& slots) {
     Asked asked{.default_action = table.default_action, .replies = table.replies};
     for (const kernel::SetInForce& set : table.sets) {
         const Filter filter{set.map_id, set.exact_id};
-        SIEVE_ASSIGN(const std::uint32_t fields, court.fields_of(filter));
+        SIEVE_ASSIGN(const std::uint32_t fields, slots.fields_of(filter));
         asked.sets.push_back({set.action, fields, set.keeps_replies_out});
         asked.filters.push_back(filter);
         asked.names.push_back(set.name);
@@ -326,32 +327,34 @@ Result<Asked> asked_of(Kernel& kernel, const kernel::TableInForce& table, Court&
 }
 
 // Whether the packet passes all the same, as a reply.
-bool passes_as_reply(const Asked& asked, const Question& question, const Dropper& dropper) {
+bool passes_as_reply(const Asked& asked, const Question& question, const DropReason& reason) {
     if (asked.replies != SIEVE_ACTION_PASS || !question.answers) return false;
-    return !dropper.set ||
-           (may_drop(asked.sets[*dropper.set].action) && !asked.sets[*dropper.set].keeps_replies_out);
+    return !reason.set ||
+           (may_drop(asked.sets[*reason.set].action) && !asked.sets[*reason.set].keeps_replies_out);
 }
 
-Result<std::optional<Dropper>> find_dropper(const Asked& asked, const Question& question, const AskSet& ask) {
-    SIEVE_ASSIGN(const std::optional<Dropper> dropper,
-                 find_dropper(asked.sets, asked.default_action, question, ask));
-    return dropper && passes_as_reply(asked, question, *dropper) ? std::nullopt : dropper;
+Result<std::optional<DropReason>> find_drop_reason(const Asked& asked, const Question& question,
+                                                   const AskSet& ask) {
+    SIEVE_ASSIGN(const std::optional<DropReason> reason,
+                 find_drop_reason(asked.sets, asked.default_action, question, ask));
+    return reason && passes_as_reply(asked, question, *reason) ? std::nullopt : reason;
 }
 
-Result<std::optional<Dropper>> find_dropper(const Asked& asked, const Question& question, Court& court) {
-    return find_dropper(asked, question, [&](std::size_t set, const sieve_key& key) {
-        return asked.matches(set, key, court);
+Result<std::optional<DropReason>> find_drop_reason(const Asked& asked, const Question& question,
+                                                   TrialSlots& slots) {
+    return find_drop_reason(asked, question, [&](std::size_t set, const sieve_key& key) {
+        return asked.matches(set, key, slots);
     });
 }
 
 // Whether the table in force drops the packet as well, and by the same cause.
-Result<bool> was_dropped(Kernel& kernel, const Asked& now, const Dropper& dropper,
-                         const kernel::TableInForce& before, const Question& question, Court& court) {
-    SIEVE_ASSIGN(const Asked old, asked_of(kernel, before, court));
-    SIEVE_ASSIGN(const std::optional<Dropper> then, find_dropper(old, question, court));
+Result<bool> was_dropped(Kernel& kernel, const Asked& now, const DropReason& reason,
+                         const kernel::TableInForce& before, const Question& question, TrialSlots& slots) {
+    SIEVE_ASSIGN(const Asked old, asked_of(kernel, before, slots));
+    SIEVE_ASSIGN(const std::optional<DropReason> then, find_drop_reason(old, question, slots));
     if (!then) return false;
-    if (!dropper.set) return true;
-    return then->set && old.filters[*then->set] == now.filters[*dropper.set];
+    if (!reason.set) return true;
+    return then->set && old.filters[*then->set] == now.filters[*reason.set];
 }
 
 std::string address_text(uint128 address) {
@@ -386,10 +389,10 @@ std::string origin_of(std::span<const SetSpec> specs, const std::string& name, c
 }
 
 // What a change would drop of what this host lives by: all of it, so that one refusal names it all.
-class Casualties {
+class DroppedAddresses {
   public:
-    void add(const Dropper& dropper, const Question& question, const HostAddress& address) {
-        Group& group = groups_[dropper.set];
+    void add(const DropReason& reason, const Question& question, const HostAddress& address) {
+        Group& group = groups_[reason.set];
         if (!group.seen.insert(address.address).second) return;
         if (group.first.size() < most_named) group.first.push_back({question, address});
     }
@@ -418,14 +421,14 @@ class Casualties {
     }
 
   private:
-    struct Casualty {
+    struct DroppedAddress {
         Question question;
         HostAddress address;
     };
     // Of one set, or of the default.
     struct Group {
         std::set<uint128> seen{};
-        std::vector<Casualty> first{};
+        std::vector<DroppedAddress> first{};
     };
 
     static std::string dropped_by_set(std::span<const SetSpec> specs, const Asked& asked, std::size_t number,
@@ -436,14 +439,14 @@ class Casualties {
                                  : set.action == SIEVE_ACTION_LIMIT ? "limit"
                                                                     : "redirect";
         std::vector<std::string> named;
-        for (const Casualty& one : group.first)
+        for (const DroppedAddress& one : group.first)
             named.push_back(fmt::format("{}, {}{}", address_text(one.address.address), one.address.what,
                                         origin_of(specs, name, masked(one.question.key, set.fields))));
         return fmt::format("set {} would {} {}", name, does, name_some(named, group.seen.size()));
     }
     static std::string dropped_by_default(const Group& group) {
         std::vector<std::string> named;
-        for (const Casualty& one : group.first)
+        for (const DroppedAddress& one : group.first)
             named.push_back(fmt::format("{}{}{}, {}", named.empty() ? "" : "nor ",
                                         address_text(one.address.address), named.empty() ? " pass" : "",
                                         one.address.what));
@@ -482,35 +485,36 @@ bool may_drop(const kernel::WantedTable& table) {
                        [](const kernel::WantedSet& set) { return takes_packets(set.action); });
 }
 
-Status judge(Kernel& kernel, Trial& trial, const std::string& interface, kernel::HookPoint point,
-             const ComingTable& coming, std::span<const HostAddress> host, const Safety& safety) {
-    Court court(kernel, trial, coming.fresh);
-    SIEVE_ASSIGN(const Asked asked, asked_of(kernel, coming, court));
-    Casualties casualties;
+Status refuse_drops(Kernel& kernel, Trial& trial, const std::string& interface, kernel::HookPoint point,
+                    const ComingTable& coming, std::span<const HostAddress> host, const Safety& safety) {
+    TrialSlots slots(kernel, trial, coming.fresh);
+    SIEVE_ASSIGN(const Asked asked, asked_of(kernel, coming, slots));
+    DroppedAddresses dropped;
     for (const Question& question : lockout_questions(host, interface, point)) {
-        SIEVE_ASSIGN(const std::optional<Dropper> dropper, find_dropper(asked, question, court));
-        if (!dropper) continue;
-        if (dropper->set && safety.exempt.contains(asked.names[*dropper->set])) continue;
+        SIEVE_ASSIGN(const std::optional<DropReason> reason, find_drop_reason(asked, question, slots));
+        if (!reason) continue;
+        if (reason->set && safety.exempt.contains(asked.names[*reason->set])) continue;
         if (coming.before != nullptr) {
             SIEVE_ASSIGN(const bool was,
-                         was_dropped(kernel, asked, *dropper, *coming.before, question, court));
+                         was_dropped(kernel, asked, *reason, *coming.before, question, slots));
             if (was) continue;
         }
-        casualties.add(*dropper, question, host[question.about]);
+        dropped.add(*reason, question, host[question.about]);
     }
-    if (casualties.empty()) return {};
-    return casualties.refusal(coming.specs, interface, point, asked);
+    if (dropped.empty()) return {};
+    return dropped.refusal(coming.specs, interface, point, asked);
 }
 
 } // namespace
 
 std::vector<Question> lockout_questions(std::span<const HostAddress> host, const std::string& interface,
                                         kernel::HookPoint point) {
-    return Interrogation(host, interface, point).run();
+    return HostQuestions(host, interface, point).run();
 }
 
-Result<std::optional<Dropper>> find_dropper(std::span<const AskedSet> sets, sieve_action default_action,
-                                            const Question& question, const AskSet& ask) {
+Result<std::optional<DropReason>> find_drop_reason(std::span<const AskedSet> sets,
+                                                   sieve_action default_action, const Question& question,
+                                                   const AskSet& ask) {
     bool may_pass = false; // a set that gives no answer might have let the packet pass
     for (std::size_t i = 0; i < sets.size() && !may_pass; i++) {
         const AskedSet& set = sets[i];
@@ -526,12 +530,12 @@ Result<std::optional<Dropper>> find_dropper(std::span<const AskedSet> sets, siev
             may_pass = open && set.action == SIEVE_ACTION_PASS;
             continue;
         }
-        if (set.action == SIEVE_ACTION_PASS) return std::optional<Dropper>();
-        return std::optional<Dropper>(Dropper{i});
+        if (set.action == SIEVE_ACTION_PASS) return std::optional<DropReason>();
+        return std::optional<DropReason>(DropReason{i});
     }
     if (!may_pass && question.by_default && default_action == SIEVE_ACTION_DROP)
-        return std::optional<Dropper>(Dropper{std::nullopt});
-    return std::optional<Dropper>();
+        return std::optional<DropReason>(DropReason{std::nullopt});
+    return std::optional<DropReason>();
 }
 
 Result<std::vector<Question>> lockout_questions(const Safety& safety, const std::string& interface,
@@ -558,7 +562,7 @@ Status refuse_lockout(Kernel& kernel, Trial& trial, const std::string& interface
                       const ComingTable& coming, const Safety& safety) {
     if (safety.host == nullptr || !may_drop(coming.table)) return {};
     SIEVE_ASSIGN(const std::vector<HostAddress> host, safety.host->read());
-    return judge(kernel, trial, interface, point, coming, host, safety);
+    return refuse_drops(kernel, trial, interface, point, coming, host, safety);
 }
 
 Status refuse_lockout(Kernel& kernel, const std::string& interface, kernel::HookPoint point,
@@ -575,21 +579,22 @@ Status refuse_lockout(Kernel& kernel, const std::string& interface, kernel::Hook
 
     SIEVE_ASSIGN(const std::unique_ptr<Trial> trial,
                  kernel.start_trial(point, false, [] { return std::vector<const ReadySet*>(); }));
-    Court court(kernel, *trial, {});
-    SIEVE_ASSIGN(const Asked asked, asked_of(kernel, coming.table, court));
+    TrialSlots slots(kernel, *trial, {});
+    SIEVE_ASSIGN(const Asked asked, asked_of(kernel, coming.table, slots));
     const auto changed = static_cast<std::size_t>(set - coming.table.sets.begin());
-    Casualties casualties;
+    DroppedAddresses dropped;
     for (const Question& question : questions) {
-        SIEVE_ASSIGN(const std::optional<Dropper> before, find_dropper(asked, question, court));
+        SIEVE_ASSIGN(const std::optional<DropReason> before, find_drop_reason(asked, question, slots));
         if (before) continue;
-        SIEVE_ASSIGN(const std::optional<Dropper> dropper,
-                     find_dropper(asked, question, [&](std::size_t i, const sieve_key& key) -> Result<bool> {
-                         if (i == changed) return !coming.erased;
-                         return asked.matches(i, key, court);
-                     }));
-        if (dropper) casualties.add(*dropper, question, host[question.about]);
+        SIEVE_ASSIGN(
+            const std::optional<DropReason> reason,
+            find_drop_reason(asked, question, [&](std::size_t i, const sieve_key& key) -> Result<bool> {
+                if (i == changed) return !coming.erased;
+                return asked.matches(i, key, slots);
+            }));
+        if (reason) dropped.add(*reason, question, host[question.about]);
     }
-    if (!casualties.empty()) return casualties.refusal({}, interface, point, asked);
+    if (!dropped.empty()) return dropped.refusal({}, interface, point, asked);
     return {};
 }
 
@@ -599,7 +604,7 @@ Status refuse_lockout(Kernel& kernel, const std::string& interface, kernel::Hook
     SIEVE_ASSIGN(const std::vector<HostAddress> host, safety.host->read());
     SIEVE_ASSIGN(const std::unique_ptr<Trial> trial,
                  kernel.start_trial(point, false, [] { return std::vector<const ReadySet*>(); }));
-    return judge(kernel, *trial, interface, point, coming, host, safety);
+    return refuse_drops(kernel, *trial, interface, point, coming, host, safety);
 }
 
 } // namespace sieve::control

@@ -67,7 +67,7 @@ struct AskedSet {
 };
 
 // What drops a question's packet.
-struct Dropper {
+struct DropReason {
     std::optional<std::size_t> set; // nothing: the default
 };
 
@@ -76,9 +76,9 @@ using AskSet = std::function<Result<bool>(std::size_t set, const sieve_key& key)
 
 // Nothing if the packet passes, or if that cannot be known. A limit and a redirection count as drop. Asks
 // sets of fields that are not known about several packets.
-[[nodiscard]] Result<std::optional<Dropper>> find_dropper(std::span<const AskedSet> sets,
-                                                          sieve_action default_action,
-                                                          const Question& question, const AskSet& ask);
+[[nodiscard]] Result<std::optional<DropReason>> find_drop_reason(std::span<const AskedSet> sets,
+                                                                 sieve_action default_action,
+                                                                 const Question& question, const AskSet& ask);
 
 // A table that is about to replace another.
 struct ComingTable {

@@ -230,7 +230,7 @@ Status BanServer::change(const BanQuestion& question, const Configuration& confi
         std::shared_ptr<BanLedger>& ledger = ledgers_[request.set];
         if (!ledger) ledger = std::make_shared<BanLedger>(configuration.state_directory, request.set);
         // A ledger that the set cannot be read from is read whole before anything is added to it.
-        const auto before = live_.wait(request.set, {}, [](const live::LiveKeeper::State&) { return true; });
+        const auto before = live_.wait(request.set, {}, [](const live::LiveUpdater::State&) { return true; });
         if (before && before->failures > 0) ledger->read_all_next();
         SIEVE_ASSIGN(taken, live::take_bans(request, configuration, host_, *ledger, now()));
     }
@@ -239,10 +239,10 @@ Status BanServer::change(const BanQuestion& question, const Configuration& confi
     answer.lifted = taken.lifted;
     if (taken.mark.bytes == 0) return {}; // nothing was changed
     live_.wake({request.set});
-    const auto is_in = [&](const live::LiveKeeper::State& state) {
+    const auto is_in = [&](const live::LiveUpdater::State& state) {
         return state.ledger.bytes > 0 && state.ledger.has(taken.mark) && !state.settles;
     };
-    std::optional<live::LiveKeeper::State> state;
+    std::optional<live::LiveUpdater::State> state;
     const auto end = std::chrono::steady_clock::now() + patience;
     do {
         state = live_.wait(request.set, end_of_daemon, is_in);

@@ -5,13 +5,13 @@
 #include <exception>
 #include <string>
 
-#include "libsieve/util/shortage.hpp"
+#include "libsieve/util/out_of_memory.hpp"
 
 namespace sieve::service {
 
 [[nodiscard]] inline std::string why_broken_off(const std::exception& error) {
-    return is_shortage(error) ? std::string("there is not enough memory")
-                              : std::string("internal error, please report it: ") + error.what();
+    return is_out_of_memory(error) ? std::string("there is not enough memory")
+                                   : std::string("internal error, please report it: ") + error.what();
 }
 
 } // namespace sieve::service

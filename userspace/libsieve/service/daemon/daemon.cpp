@@ -14,7 +14,7 @@
 #include "libsieve/control/keys/expire_keys.hpp"
 #include "libsieve/service/config/configuration_reader.hpp"
 #include "libsieve/service/daemon/broken_off.hpp"
-#include "libsieve/service/live/companion.hpp"
+#include "libsieve/service/live/range_set_configuration.hpp"
 #include "libsieve/service/monitor/process_usage.hpp"
 #include "libsieve/service/reconcile/reconcile.hpp"
 #include "libsieve/service/reconcile/together.hpp"
@@ -29,7 +29,7 @@ namespace {
 
 Result<Configuration> load(const std::string& path) {
     SIEVE_ASSIGN(Configuration configuration, load_configuration(path, From::files));
-    return live::with_companions(std::move(configuration));
+    return live::with_range_sets(std::move(configuration));
 }
 
 // The longest time between two looks for keys whose time is over. Whoever inserts a key does not tell the
@@ -131,15 +131,16 @@ Daemon::Daemon(const DaemonParts& parts, const DaemonSettings& settings, Configu
                StateDirectory state)
     : parts_(parts), settings_(settings),
       configuration_(std::make_shared<const Configuration>(std::move(configuration))),
-      state_(std::move(state)), agenda_(&chance, settings.agenda),
-      narrator_(parts.log,
-                [this](const std::string& set) -> std::optional<std::chrono::milliseconds> {
-                    const auto next = agenda_.next_of(set);
-                    if (!next) return std::nullopt;
-                    return std::chrono::duration_cast<std::chrono::milliseconds>(
-                        std::max(*next - now(), Time::duration::zero()));
-                }),
-      live_(parts.kernel, state_, parts.host, parts.log, parts.ledger), bans_(live_, parts.host, parts.log),
+      state_(std::move(state)), schedule_(&chance, settings.schedule),
+      cycle_log_(parts.log,
+                 [this](const std::string& set) -> std::optional<std::chrono::milliseconds> {
+                     const auto next = schedule_.next_of(set);
+                     if (!next) return std::nullopt;
+                     return std::chrono::duration_cast<std::chrono::milliseconds>(
+                         std::max(*next - now(), Time::duration::zero()));
+                 }),
+      live_(parts.kernel, state_, parts.host, parts.log, parts.statistics),
+      bans_(live_, parts.host, parts.log),
       lists_(parts.loop, parts.log, [this](const std::set<std::string>& sets) { lists_changed(sets); }),
       refreshes_(parts.loop, state_, parts.host, parts.log,
                  [this](Refreshes::Done done) { refreshed(std::move(done)); }) {}
@@ -154,7 +155,7 @@ Status Daemon::listen() {
         SIEVE_ASSIGN(settings_.sandbox, standard_sandbox());
     }
     settings_.sandbox->cancel = cancel_.get();
-    prompt_host_ = std::make_unique<PromptHost>(parts_.host, settings_.host_patience);
+    bounded_host_addresses_ = std::make_unique<BoundedHostAddresses>(parts_.host, settings_.host_patience);
     EventLoop& loop = parts_.loop;
     SIEVE_ASSIGN(timer_, loop.timer([this] { look_at_agenda(); }));
     SIEVE_ASSIGN(ends_timer_, loop.timer([this] { take_out_ended(); }));
@@ -172,12 +173,12 @@ Status Daemon::listen() {
         live_.acknowledge();
         if (stopping_) return;
         if (live_.has_new_images()) {
-            agenda_.compare(now());
+            schedule_.compare(now());
             arm();
         }
         if (live_.has_broken_off()) {
             live_sets_wait_ = true; // for a cycle that comes
-            agenda_.compare(now() + live_sets_pause);
+            schedule_.compare(now() + live_sets_pause);
             arm();
         }
         if (ready_) notify_status("");
@@ -194,8 +195,8 @@ Status Daemon::listen() {
     watch_state();
     SIEVE_TRY(lists_.follow(*configuration_));
     announce();
-    agenda_.follow(without_live_sets(*configuration_), now());
-    agenda_.compare(now());
+    schedule_.follow(without_live_sets(*configuration_), now());
+    schedule_.compare(now());
     arm();
     return {};
 }
@@ -212,17 +213,18 @@ Daemon::Time Daemon::now() const {
 }
 
 void Daemon::arm() {
-    std::optional<Time> next = agenda_.next_refresh(room());
-    if (const auto cycle = agenda_.next(); cycle && !running_) next = next ? std::min(*next, *cycle) : cycle;
+    std::optional<Time> next = schedule_.next_refresh(room());
+    if (const auto cycle = schedule_.next(); cycle && !running_)
+        next = next ? std::min(*next, *cycle) : cycle;
     if (!next || stopping_) return timer_.unset();
     timer_.set(started_ + std::chrono::duration_cast<Time::duration>((*next - started_) / settings_.pace));
 }
 
 void Daemon::look_at_agenda() {
-    if (!held_back_.empty()) agenda_.called_off({.sets = std::exchange(held_back_, {})}, now());
+    if (!held_back_.empty()) schedule_.called_off({.sets = std::exchange(held_back_, {})}, now());
     refresh();
     if (!running_ && !stopping_)
-        if (std::optional<CycleOptions> options = agenda_.take(now())) begin(std::move(*options));
+        if (std::optional<CycleOptions> options = schedule_.take(now())) begin(std::move(*options));
     arm();
 }
 
@@ -232,21 +234,21 @@ RefreshRoom Daemon::room() const {
 }
 
 void Daemon::refresh() {
-    while (std::optional<Refresh> refresh = agenda_.take_refresh(now(), room())) {
+    while (std::optional<Refresh> refresh = schedule_.take_refresh(now(), room())) {
         const std::set<std::string> all = SetsTogether::of(*configuration_).completed(refresh->sets);
         std::set<std::string> others;
         std::ranges::set_difference(all, refresh->sets, std::inserter(others, others.end()));
-        if (!agenda_.join(others)) {
+        if (!schedule_.join(others)) {
             held_back_.merge(refresh->sets);
             continue;
         }
         refresh->sets = all;
-        parts_.ledger.note_cycle_begun(all);
+        parts_.statistics.note_cycle_begun(all);
         const Status begun = refreshes_.begin(configuration_, *refresh, *settings_.sandbox);
         if (begun) continue;
         parts_.log.error(fmt::format("set {}: its sources cannot be asked: {}", fmt::join(all, ", "),
                                      begun.error().message));
-        agenda_.failed({.sets = all}, now());
+        schedule_.failed({.sets = all}, now());
     }
 }
 
@@ -254,13 +256,13 @@ void Daemon::refreshed(Refreshes::Done done) {
     if (stopping_) return;
     const std::set<std::string>& sets = done.refresh.sets;
     if (done.called_off || done.configuration != configuration_) {
-        agenda_.called_off({.sets = sets}, now());
+        schedule_.called_off({.sets = sets}, now());
     } else if (done.surveys.empty()) {
-        agenda_.failed({.sets = sets}, now());
+        schedule_.failed({.sets = sets}, now());
     } else {
         for (SetSurvey& survey : done.surveys)
             surveyed_[survey.set->name] = std::make_shared<SetSurvey>(std::move(survey));
-        agenda_.refreshed(sets);
+        schedule_.refreshed(sets);
     }
     look_at_agenda();
 }
@@ -284,11 +286,11 @@ void Daemon::begin(CycleOptions options) {
     for (const std::string& set : running_->options.sets)
         if (auto survey = surveyed_.extract(set)) running_->options.surveyed.insert(std::move(survey));
     Worker& worker = running_->options.ask == Ask::nothing ? *urgent_ : *patient_;
-    if (ready_) parts_.ledger.set_state(watching::DaemonState::working);
+    if (ready_) parts_.statistics.set_state(watching::DaemonState::working);
     // At the start, what is remembered is in force before the lists of live sets are read.
     const bool opens = live_sets_wait_ && (ready_ || !live_.can_wait(*configuration_));
     if (opens) live_sets_wait_ = false;
-    if (cycles_ == 0) running_->options.host_where_none_runs = prompt_host_.get();
+    if (cycles_ == 0) running_->options.host_where_none_runs = bounded_host_addresses_.get();
     running_->options.catch_up = [this](const std::string& set, std::uint32_t map_id) {
         live_.catch_up(set, map_id);
     };
@@ -297,8 +299,9 @@ void Daemon::begin(CycleOptions options) {
             if (opens) live_.open(*job->configuration, *settings_.sandbox);
             const std::lock_guard lock(live_.exclusive());
             state_.mend();
-            // A cycle may take a program away, and its counters with it. A failure is the ledger's to show.
-            (void)parts_.ledger.observe(parts_.kernel);
+            // A cycle may take a program away, and its counters with it. A failure is the statistics's to
+            // show.
+            (void)parts_.statistics.observe(parts_.kernel);
             job->next_look = expire(parts_.kernel, observer(), parts_.log);
             CycleOptions options = job->options;
             options.ask = Ask::nothing; // the sources were asked
@@ -338,29 +341,29 @@ void Daemon::end() {
         return look_at_agenda();
     }
     cycles_++;
-    if (cycles_ == 1 && prompt_host_->was_late())
+    if (cycles_ == 1 && bounded_host_addresses_->was_late())
         parts_.log.warning("the start did not wait for the addresses that this host lives by, so last good "
                            "lists came into force without being asked about them");
     live_.run();
-    live_.level_all(); // their filters may have come anew
+    live_.reconcile_all(); // their filters may have come anew
     note(*ended);
     tell_state();
     watch_state();
     ask_accepted();
     if (ended->called_off)
-        agenda_.called_off(ended->options, now());
+        schedule_.called_off(ended->options, now());
     else if (ended->report)
-        agenda_.done(ended->options, *ended->report, now());
+        schedule_.done(ended->options, *ended->report, now());
     else
-        agenda_.failed(ended->options, now());
+        schedule_.failed(ended->options, now());
     tell(*ended);
     if (stopping_) return finish_stopping();
     if (next_) {
         adopt();
     } else if (ended->options.ask == Ask::nothing && !ended->called_off && (!ready_ || reloading_)) {
         // What is remembered is in force. Now the sources are asked.
-        agenda_.ask_all(now());
-        if (live_sets_wait_) agenda_.compare(now());
+        schedule_.ask_all(now());
+        if (live_sets_wait_) schedule_.compare(now());
         if (!ready_)
             parts_.log.info(fmt::format(
                 "ready {} ms after the start of this process, {:.0f} ms of them on a processor: {}",
@@ -371,10 +374,10 @@ void Daemon::end() {
     } else {
         notify_status("");
     }
-    parts_.ledger.set_state(watching::DaemonState::ready);
+    parts_.statistics.set_state(watching::DaemonState::ready);
     // The disk may have room again.
     const Time retry = now() + state_retry;
-    if (state_in_memory_ && agenda_.next().value_or(Time::max()) > retry) agenda_.compare(retry);
+    if (state_in_memory_ && schedule_.next().value_or(Time::max()) > retry) schedule_.compare(retry);
     look_at_agenda();
 }
 
@@ -383,13 +386,13 @@ void Daemon::note(const Running& ended) {
     times.took = std::chrono::steady_clock::now() - ended.began;
     times.asked = ended.options.sets;
     if (!ended.report) {
-        if (!ended.called_off) parts_.ledger.note_cycle_failed(ended.report.error(), times);
+        if (!ended.called_off) parts_.statistics.note_cycle_failed(ended.report.error(), times);
         return;
     }
     if (ended.called_off) // what did not come about will be tried again
         for (const SetReport& set : ended.report->sets)
             if (set.outcome == SetOutcome::failed) times.asked.erase(set.name);
-    parts_.ledger.note_cycle(*ended.report, times);
+    parts_.statistics.note_cycle(*ended.report, times);
 }
 
 // The directory that is at the path now. Where it cannot be watched, a cycle finds what has changed.
@@ -398,7 +401,7 @@ void Daemon::watch_state() {
     auto watch = StateWatch::start(parts_.loop, state_.path(),
                                    {.pauses =
                                         [this] {
-                                            agenda_.compare(now());
+                                            schedule_.compare(now());
                                             arm();
                                         },
                                     .refusals = [this] { ask_accepted(); }});
@@ -419,7 +422,7 @@ void Daemon::ask_accepted() {
 // Whether the state is kept on the disk, when that changes.
 void Daemon::tell_state() {
     std::optional<std::string> trouble = state_.trouble();
-    parts_.ledger.note_state_trouble(trouble);
+    parts_.statistics.note_state_trouble(trouble);
     if (std::exchange(state_in_memory_, trouble.has_value()) == trouble.has_value()) return;
     const std::string begin = fmt::format("state directory {}: ", printable(state_.path()));
     if (!trouble) return parts_.log.notice(begin + "all state is kept on the disk again");
@@ -431,7 +434,7 @@ void Daemon::tell_state() {
 }
 
 void Daemon::announce() {
-    parts_.ledger.set_configuration(*configuration_);
+    parts_.statistics.set_configuration(*configuration_);
     if (!settings_.ban_socket.empty()) bans_.follow(configuration_, settings_.ban_socket);
     if (parts_.adopted) parts_.adopted(*configuration_);
 }
@@ -452,7 +455,7 @@ void Daemon::tell(const Running& ended) {
     }
     const auto took =
         std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - ended.began);
-    narrator_.tell(told, *ended.report, took);
+    cycle_log_.tell(told, *ended.report, took);
 }
 
 void Daemon::notify_status(const std::string& first_line) {
@@ -462,7 +465,7 @@ void Daemon::notify_status(const std::string& first_line) {
 }
 
 std::string Daemon::standing() const {
-    std::string text = narrator_.standing();
+    std::string text = cycle_log_.standing();
     for (const std::string& trouble : live_.troubles()) text += "; " + trouble;
     if (parts_.trouble_beside)
         if (const std::string trouble = parts_.trouble_beside(); !trouble.empty()) text += "; " + trouble;
@@ -479,7 +482,7 @@ void Daemon::call_off() {
 
 void Daemon::reload() {
     if (stopping_) return;
-    parts_.ledger.set_state(watching::DaemonState::reloading);
+    parts_.statistics.set_state(watching::DaemonState::reloading);
     parts_.notifier.send(reloading_lines() + "\nSTATUS=reading the configuration anew");
     Result<Configuration> configuration = load(settings_.configuration);
     if (configuration && configuration->state_directory != configuration_->state_directory)
@@ -487,9 +490,9 @@ void Daemon::reload() {
             "{}: state-directory is now {}, and stays {} until the daemon is "
             "started anew",
             settings_.configuration, configuration->state_directory, configuration_->state_directory));
-    parts_.ledger.note_reload(configuration ? std::nullopt : std::optional(configuration.error()));
+    parts_.statistics.note_reload(configuration ? std::nullopt : std::optional(configuration.error()));
     if (!configuration) {
-        parts_.ledger.set_state(running_ ? watching::DaemonState::working : watching::DaemonState::ready);
+        parts_.statistics.set_state(running_ ? watching::DaemonState::working : watching::DaemonState::ready);
         parts_.log.error(fmt::format("the configuration was not taken, and the one before stays: {}",
                                      configuration.error().message));
         if (ready_) // else the first cycle says it
@@ -507,20 +510,20 @@ void Daemon::reload() {
 void Daemon::adopt() {
     configuration_ = std::exchange(next_, nullptr);
     parts_.log.notice(fmt::format("the configuration was read anew: {}", settings_.configuration));
-    narrator_.follow(*configuration_);
+    cycle_log_.follow(*configuration_);
     announce();
     live_sets_wait_ = true; // for the comparison that follows
     if (Status watched = lists_.follow(*configuration_); !watched)
         parts_.log.warning(watched.error().message);
     surveyed_.clear();
-    agenda_.follow(without_live_sets(*configuration_), now());
-    agenda_.compare(now());
+    schedule_.follow(without_live_sets(*configuration_), now());
+    schedule_.compare(now());
 }
 
 void Daemon::stop() {
     if (stopping_) return;
     stopping_ = true;
-    parts_.ledger.set_state(watching::DaemonState::stopping);
+    parts_.statistics.set_state(watching::DaemonState::stopping);
     parts_.notifier.send("STOPPING=1\nSTATUS=stopping");
     timer_.unset();
     call_off();
@@ -555,13 +558,13 @@ void Daemon::interfaces_changed(const InterfaceChange& change) {
     if (!change.everything && std::none_of(change.names.begin(), change.names.end(),
                                            [this](const std::string& name) { return concerns(name); }))
         return;
-    agenda_.interfaces_changed(now());
+    schedule_.interfaces_changed(now());
     arm();
 }
 
 void Daemon::lists_changed(const std::set<std::string>& sets) {
     live_.wake(sets);
-    agenda_.lists_changed(sets, now());
+    schedule_.lists_changed(sets, now());
     arm();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // The daemon: runs a cycle on every trigger, one at a time, until it is told to stop.
 //
-//     files, timers, interfaces, signals --> Agenda --> a cycle on a worker thread --> log, status, metrics
+//     files, timers, interfaces, signals --> Schedule --> a cycle on a worker thread --> log, status, metrics
 //                                              | ^
 //                                              v | what is ready
 //                                          Refreshes: sources are asked and images built, side by side
@@ -21,21 +21,21 @@
 
 #include "libsieve/control/access/kernel.hpp"
 #include "libsieve/service/config/configuration.hpp"
-#include "libsieve/service/daemon/agenda.hpp"
 #include "libsieve/service/daemon/ban_server.hpp"
+#include "libsieve/service/daemon/bounded_host_addresses.hpp"
+#include "libsieve/service/daemon/cycle_log.hpp"
 #include "libsieve/service/daemon/event_loop.hpp"
 #include "libsieve/service/daemon/interface_watch.hpp"
 #include "libsieve/service/daemon/list_watch.hpp"
 #include "libsieve/service/daemon/live_sets.hpp"
-#include "libsieve/service/daemon/narrator.hpp"
 #include "libsieve/service/daemon/notifier.hpp"
-#include "libsieve/service/daemon/prompt_host.hpp"
 #include "libsieve/service/daemon/refreshes.hpp"
+#include "libsieve/service/daemon/schedule.hpp"
 #include "libsieve/service/daemon/state_watch.hpp"
 #include "libsieve/service/daemon/worker.hpp"
-#include "libsieve/service/monitor/ledger.hpp"
 #include "libsieve/service/monitor/log.hpp"
 #include "libsieve/service/monitor/manager.hpp"
+#include "libsieve/service/monitor/statistics.hpp"
 #include "libsieve/service/reconcile/cycle.hpp"
 #include "libsieve/service/safety/host_addresses.hpp"
 #include "libsieve/service/sources/gather.hpp"
@@ -51,7 +51,7 @@ struct DaemonParts {
     HostAddresses& host;
     Log& log;
     Notifier& notifier;
-    watching::Ledger& ledger;
+    watching::Statistics& statistics;
     // Called with the configuration at the start, and with each one that is taken later.
     std::function<void(const Configuration& configuration)> adopted{};
     // Called with what is in force and what is wrong, whenever that may have changed.
@@ -69,7 +69,7 @@ struct DaemonSettings {
     std::chrono::milliseconds host_patience{50};
     std::string ban_socket{}; // its path; empty: nobody can ask about bans
     double pace = 1;          // how many times faster than time the timers run: for tests
-    AgendaLimits agenda{};
+    ScheduleLimits schedule{};
     std::optional<std::string> spare{};       // of the state directory; nothing: standard_spare()
     std::optional<SandboxSettings> sandbox{}; // nothing: standard_sandbox(); `cancel` is the daemon's
 };
@@ -101,7 +101,7 @@ class Daemon {
     [[nodiscard]] std::uint64_t cycles() const { return cycles_; } // that have ended
 
   private:
-    using Time = Agenda::Time;
+    using Time = Schedule::Time;
     struct Running; // the cycle that is at work
 
     Daemon(const DaemonParts& parts, const DaemonSettings& settings, Configuration configuration,
@@ -135,10 +135,10 @@ class Daemon {
     std::shared_ptr<const Configuration> configuration_;
     std::shared_ptr<const Configuration> next_; // of a reload, until the cycle at work has ended
     StateDirectory state_;
-    std::unique_ptr<PromptHost> prompt_host_; // of the first cycle
+    std::unique_ptr<BoundedHostAddresses> bounded_host_addresses_; // of the first cycle
     Time started_ = std::chrono::steady_clock::now();
-    Agenda agenda_;
-    Narrator narrator_;
+    Schedule schedule_;
+    CycleLog cycle_log_;
     LiveSets live_;
     BanServer bans_;
     bool live_sets_wait_ = true; // for being opened, before the next cycle

@@ -13,10 +13,10 @@
 #include <fmt/core.h>
 
 #include "libsieve/service/daemon/broken_off.hpp"
-#include "libsieve/service/daemon/narrator.hpp"
-#include "libsieve/service/live/companion.hpp"
+#include "libsieve/service/daemon/cycle_log.hpp"
 #include "libsieve/service/live/live_image.hpp"
 #include "libsieve/service/live/live_set.hpp"
+#include "libsieve/service/live/range_set_configuration.hpp"
 #include "libsieve/util/event.hpp"
 
 namespace sieve::service {
@@ -42,7 +42,7 @@ UniqueFd new_signal() {
 
 } // namespace
 
-// One keeper and its thread.
+// One updater and its thread.
 class LiveSets::Runner {
   public:
     using BrokeOff = std::function<void(const std::exception& error)>;
@@ -64,26 +64,26 @@ class LiveSets::Runner {
 
     [[nodiscard]] const std::string& set() const { return set_; }
     [[nodiscard]] int cancel() const { return cancel_.get(); }
-    void keep(std::unique_ptr<live::LiveKeeper> keeper) { keeper_ = std::move(keeper); }
-    [[nodiscard]] live::LiveKeeper::State state() const { return keeper_->state(); }
+    void keep(std::unique_ptr<live::LiveUpdater> updater) { updater_ = std::move(updater); }
+    [[nodiscard]] live::LiveUpdater::State state() const { return updater_->state(); }
 
-    void run(watching::Ledger& ledger) {
+    void run(watching::Statistics& statistics) {
         if (thread_.joinable()) return;
         try {
-            thread_ = std::thread([this, &ledger] { work_until_it_breaks_off(ledger); });
+            thread_ = std::thread([this, &statistics] { work_until_it_breaks_off(statistics); });
         } catch (const std::exception& error) {
             broke_off_(error);
         }
     }
     void wake() {
-        keeper_->wake();
+        updater_->wake();
         step_soon();
     }
-    void level_soon() {
-        keeper_->level_soon();
+    void reconcile_soon() {
+        updater_->reconcile_soon();
         step_soon();
     }
-    void catch_up(std::uint32_t map_id) { keeper_->catch_up(map_id); }
+    void catch_up(std::uint32_t map_id) { updater_->catch_up(map_id); }
 
   private:
     void step_soon() {
@@ -94,24 +94,24 @@ class LiveSets::Runner {
         changed_.notify_all();
     }
 
-    // What the keeper was doing is left as after a kill, and a keeper that is opened anew settles it.
-    void work_until_it_breaks_off(watching::Ledger& ledger) {
+    // What the updater was doing is left as after a kill, and a updater that is opened anew settles it.
+    void work_until_it_breaks_off(watching::Statistics& statistics) {
         try {
-            work(ledger);
+            work(statistics);
         } catch (const std::exception& error) {
             broke_off_(error);
         }
     }
-    void work(watching::Ledger& ledger) {
+    void work(watching::Statistics& statistics) {
         std::unique_lock lock(mutex_);
         while (!over_) {
             woken_ = false;
             lock.unlock();
-            const live::Time next = keeper_->step();
-            const live::LiveKeeper::State state = keeper_->state();
+            const live::Time next = updater_->step();
+            const live::LiveUpdater::State state = updater_->state();
             if (state.in_step && state.asked != asked_) { // its source has answered anew
                 asked_ = state.asked;
-                ledger.note_refresh(set_, {.result = SetOutcome::unchanged});
+                statistics.note_refresh(set_, {.result = SetOutcome::unchanged});
             }
             const bool troubled = state.failures > 0;
             if (std::exchange(troubled_, troubled) != troubled) set_event(troubles_changed_);
@@ -128,7 +128,7 @@ class LiveSets::Runner {
     int troubles_changed_;
     BrokeOff broke_off_;
     std::function<void()> stepped_;
-    std::unique_ptr<live::LiveKeeper> keeper_;
+    std::unique_ptr<live::LiveUpdater> updater_;
     std::mutex mutex_;
     std::condition_variable changed_;
     bool woken_ = false;
@@ -139,8 +139,8 @@ class LiveSets::Runner {
 };
 
 LiveSets::LiveSets(control::Kernel& kernel, const StateDirectory& state, HostAddresses& host, Log& log,
-                   watching::Ledger& ledger)
-    : kernel_(kernel), state_(state), host_(host), log_(log), ledger_(ledger),
+                   watching::Statistics& statistics)
+    : kernel_(kernel), state_(state), host_(host), log_(log), statistics_(statistics),
       troubles_changed_(new_signal()) {}
 
 LiveSets::~LiveSets() {
@@ -178,21 +178,21 @@ void LiveSets::open_all(const Configuration& configuration, const SandboxSetting
                 { const std::lock_guard lock(mutex_); } // whoever looks sees it, or waits already
                 stepped_.notify_all();
             });
-        live::LiveKeeperSettings settings;
+        live::LiveUpdaterSettings settings;
         settings.configuration = configuration;
         settings.set = set.name;
         settings.sandbox = sandbox;
         settings.sandbox.cancel = runner->cancel();
         settings.tell = [this](const live::LiveEvent& event) { tell(event); };
         settings.exclusive = &exclusive_;
-        auto keeper = live::LiveKeeper::open(std::move(settings), kernel_, state_, host_);
-        if (!keeper) {
-            log_.error(fmt::format("set {}: cannot be followed: {}", set.name, keeper.error().message),
+        auto updater = live::LiveUpdater::open(std::move(settings), kernel_, state_, host_);
+        if (!updater) {
+            log_.error(fmt::format("set {}: cannot be followed: {}", set.name, updater.error().message),
                        {{"SET", set.name}});
-            if (may_pass(keeper.error())) broke_off();
+            if (may_pass(updater.error())) broke_off();
             continue;
         }
-        runner->keep(std::move(*keeper));
+        runner->keep(std::move(*updater));
         opened.push_back(std::move(runner));
     }
     const std::lock_guard lock(mutex_);
@@ -201,7 +201,7 @@ void LiveSets::open_all(const Configuration& configuration, const SandboxSetting
 
 void LiveSets::run() {
     const std::lock_guard lock(mutex_);
-    for (const auto& runner : runners_) runner->run(ledger_);
+    for (const auto& runner : runners_) runner->run(statistics_);
 }
 
 void LiveSets::close() {
@@ -210,20 +210,20 @@ void LiveSets::close() {
         const std::lock_guard lock(mutex_);
         ending = std::exchange(runners_, {});
     }
-    ending.clear(); // not under the lock: a keeper may take its time
+    ending.clear(); // not under the lock: a updater may take its time
 }
 
 void LiveSets::wake(const std::set<std::string>& sets) {
     const std::lock_guard lock(mutex_);
     for (const auto& runner : runners_)
-        if (sets.contains(runner->set()) || sets.contains(live::companion_name(runner->set())))
+        if (sets.contains(runner->set()) || sets.contains(live::range_set_name(runner->set())))
             runner->wake();
 }
 
-std::optional<live::LiveKeeper::State>
+std::optional<live::LiveUpdater::State>
 LiveSets::wait(const std::string& set, std::chrono::milliseconds patience,
-               const std::function<bool(const live::LiveKeeper::State& state)>& has_come) {
-    std::optional<live::LiveKeeper::State> found;
+               const std::function<bool(const live::LiveUpdater::State& state)>& has_come) {
+    std::optional<live::LiveUpdater::State> found;
     std::unique_lock lock(mutex_);
     (void)stepped_.wait_for(lock, patience, [&] {
         found.reset();
@@ -234,9 +234,9 @@ LiveSets::wait(const std::string& set, std::chrono::milliseconds patience,
     return found;
 }
 
-void LiveSets::level_all() {
+void LiveSets::reconcile_all() {
     const std::lock_guard lock(mutex_);
-    for (const auto& runner : runners_) runner->level_soon();
+    for (const auto& runner : runners_) runner->reconcile_soon();
 }
 
 void LiveSets::catch_up(const std::string& set, std::uint32_t map_id) {
@@ -265,7 +265,7 @@ void LiveSets::acknowledge() {
 bool LiveSets::can_wait(const Configuration& configuration) const {
     std::vector<std::string> sets;
     for (const SetConfiguration& set : configuration.sets) {
-        if (!live::is_live(set) && !live::is_companion(configuration, set.name)) continue;
+        if (!live::is_live(set) && !live::is_range_set(configuration, set.name)) continue;
         if (!state_.read(set.name, [](const std::string&) {})) return false;
         sets.push_back(set.name);
     }
@@ -276,10 +276,10 @@ void LiveSets::tell(const live::LiveEvent& event) {
     const LogFields fields{{"SET", event.set}, {"ENTRIES", fmt::format("{}", event.entries)}};
     switch (event.what) {
     case live::LiveEvent::What::changed:
-        ledger_.note_live_change(event.set, {.inserted = event.change.added,
-                                             .deleted = event.change.removed,
-                                             .took = event.change.taken,
-                                             .rebuild_due = event.change.rebuild_due.has_value()});
+        statistics_.note_live_change(event.set, {.inserted = event.change.added,
+                                                 .deleted = event.change.removed,
+                                                 .took = event.change.taken,
+                                                 .rebuild_due = event.change.rebuild_due.has_value()});
         if (event.change.added + event.change.removed > 0)
             log_.info(fmt::format("set {}: {} came and {} went in {:.1f} ms; {} entries are on the list",
                                   event.set, event.change.added, event.change.removed,
@@ -288,7 +288,7 @@ void LiveSets::tell(const live::LiveEvent& event) {
         break;
     case live::LiveEvent::What::rebuilt:
         // A filter that is built anew says nothing of a source that fails.
-        if (event.in_step) ledger_.note_refresh(event.set, {.result = SetOutcome::replaced});
+        if (event.in_step) statistics_.note_refresh(event.set, {.result = SetOutcome::replaced});
         new_images_ = true;
         set_event(troubles_changed_.get());
         log_.notice(fmt::format("set {}: a new filter with {} entries is in force", event.set, event.entries),
@@ -297,9 +297,9 @@ void LiveSets::tell(const live::LiveEvent& event) {
     case live::LiveEvent::What::failed: {
         const bool refused = event.guard.has_value();
         const std::string message = event.error ? event.error->message : std::string("failed");
-        ledger_.note_refresh(event.set, {.result = refused ? SetOutcome::refused : SetOutcome::failed,
-                                         .guard = event.guard,
-                                         .message = message});
+        statistics_.note_refresh(event.set, {.result = refused ? SetOutcome::refused : SetOutcome::failed,
+                                             .guard = event.guard,
+                                             .message = message});
         log_.warning(fmt::format("{}{}; the list with {} entries stays in force",
                                  about_set(event.set, message), refused ? " (refused)" : "", event.entries),
                      fields);
@@ -314,7 +314,7 @@ void LiveSets::tell(const live::LiveEvent& event) {
 Configuration without_live_sets(const Configuration& configuration) {
     Configuration rest = configuration;
     std::erase_if(rest.sets, [&](const SetConfiguration& set) {
-        return live::is_live(set) || live::is_companion(configuration, set.name);
+        return live::is_live(set) || live::is_range_set(configuration, set.name);
     });
     return rest;
 }

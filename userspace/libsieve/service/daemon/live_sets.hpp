@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The sets that change in place, each with its keeper on a thread of its own (live/live_keeper.hpp).
+// The sets that change in place, each with its updater on a thread of its own (live/live_updater.hpp).
 #pragma once
 
 #include <atomic>
@@ -16,9 +16,9 @@
 
 #include "libsieve/control/access/kernel.hpp"
 #include "libsieve/service/config/configuration.hpp"
-#include "libsieve/service/live/live_keeper.hpp"
-#include "libsieve/service/monitor/ledger.hpp"
+#include "libsieve/service/live/live_updater.hpp"
 #include "libsieve/service/monitor/log.hpp"
+#include "libsieve/service/monitor/statistics.hpp"
 #include "libsieve/service/safety/host_addresses.hpp"
 #include "libsieve/service/state/state_directory.hpp"
 #include "libsieve/util/unique_fd.hpp"
@@ -28,13 +28,13 @@ namespace sieve::service {
 class LiveSets {
   public:
     LiveSets(control::Kernel& kernel, const StateDirectory& state, HostAddresses& host, Log& log,
-             watching::Ledger& ledger);
+             watching::Statistics& statistics);
     LiveSets(const LiveSets&) = delete;
     LiveSets& operator=(const LiveSets&) = delete;
     ~LiveSets(); // as close()
 
     // Whether there is something to open that can wait until a cycle has put it in force: open() reads whole
-    // lists. That takes a last good image of each live set of the configuration, and of its companion, and
+    // lists. That takes a last good image of each live set of the configuration, and of its range set, and
     // that none of them comes to a hook where packets are filtered already: it has to catch up first.
     [[nodiscard]] bool can_wait(const Configuration& configuration) const;
 
@@ -49,13 +49,13 @@ class LiveSets {
 
     // Something has happened to the files of these sets. Those that are no live sets are left out.
     void wake(const std::set<std::string>& sets);
-    // Waits until what a keeper says of its set has come to pass, and returns what it says then, or in the
+    // Waits until what a updater says of its set has come to pass, and returns what it says then, or in the
     // end. Nothing: nobody follows the set. From any thread.
-    [[nodiscard]] std::optional<live::LiveKeeper::State>
+    [[nodiscard]] std::optional<live::LiveUpdater::State>
     wait(const std::string& set, std::chrono::milliseconds patience,
-         const std::function<bool(const live::LiveKeeper::State& state)>& has_come);
+         const std::function<bool(const live::LiveUpdater::State& state)>& has_come);
     // Something has happened to the hooks.
-    void level_all();
+    void reconcile_all();
     // The set's last good image is in this map, and is about to come into force: it gets what has changed
     // since. The caller holds the controllers' lock and exclusive(). Nothing happens for other sets.
     void catch_up(const std::string& set, std::uint32_t map_id);
@@ -86,17 +86,17 @@ class LiveSets {
     const StateDirectory& state_;
     HostAddresses& host_;
     Log& log_;
-    watching::Ledger& ledger_;
+    watching::Statistics& statistics_;
     UniqueFd troubles_changed_;
     std::atomic<bool> new_images_ = false;
     std::atomic<bool> broken_off_ = false;
     std::mutex exclusive_;
     mutable std::mutex mutex_; // of runners_
     std::vector<std::unique_ptr<Runner>> runners_;
-    std::condition_variable stepped_; // with mutex_: a keeper has done something, or has come
+    std::condition_variable stepped_; // with mutex_: a updater has done something, or has come
 };
 
-// The configuration's sets that cycles refresh: neither live sets nor their companions.
+// The configuration's sets that cycles refresh: neither live sets nor their range sets.
 [[nodiscard]] Configuration without_live_sets(const Configuration& configuration);
 
 } // namespace sieve::service

@@ -52,14 +52,14 @@ void PublicFace::tell(const std::string& standing, Log& log) {
         log.warning("the note of who manages this network namespace was removed, and is there again");
 }
 
-void PublicFace::follow(const Configuration& configuration, watching::Ledger& ledger, Log& log) {
+void PublicFace::follow(const Configuration& configuration, watching::Statistics& statistics, Log& log) {
     if (configuration.listen == listen_) return;
     listen_ = configuration.listen;
     exposer_.reset();
     trouble_.clear();
     std::string address;
     if (!listen_.empty()) {
-        auto exposer = watching::Exposer::start({.listen = listen_}, ledger, kernel_);
+        auto exposer = watching::Exposer::start({.listen = listen_}, statistics, kernel_);
         if (exposer) {
             exposer_.emplace(std::move(*exposer));
             address = exposer_->address();

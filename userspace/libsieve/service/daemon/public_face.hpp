@@ -9,9 +9,9 @@
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/service/config/configuration.hpp"
 #include "libsieve/service/monitor/exposer.hpp"
-#include "libsieve/service/monitor/ledger.hpp"
 #include "libsieve/service/monitor/log.hpp"
 #include "libsieve/service/monitor/manager.hpp"
+#include "libsieve/service/monitor/statistics.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::service {
@@ -23,7 +23,7 @@ class PublicFace {
     [[nodiscard]] Status claim(const std::string& path, const Configuration& configuration, Log& log);
     // Serves where the configuration says. A server that cannot be had is logged: filtering goes on without
     // it.
-    void follow(const Configuration& configuration, watching::Ledger& ledger, Log& log);
+    void follow(const Configuration& configuration, watching::Statistics& statistics, Log& log);
     // Writes how things stand into the manager's note, and the note again if somebody has removed it.
     void tell(const std::string& standing, Log& log);
 

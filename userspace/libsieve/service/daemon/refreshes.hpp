@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "libsieve/service/config/configuration.hpp"
-#include "libsieve/service/daemon/agenda.hpp"
 #include "libsieve/service/daemon/event_loop.hpp"
+#include "libsieve/service/daemon/schedule.hpp"
 #include "libsieve/service/daemon/worker.hpp"
 #include "libsieve/service/monitor/log.hpp"
 #include "libsieve/service/reconcile/cycle.hpp"

@@ -41,7 +41,7 @@ class Download {
         asked_->set_callbacks(&on_body, &on_header, this);
         if (!asked_->complete()) return fail("libcurl does not take what is to be asked for");
         const CURLcode code = ::curl_easy_perform(curl_.get());
-        return judge(code);
+        return answer_of(code);
     }
 
   private:
@@ -110,7 +110,7 @@ class Download {
         to = usable ? std::string(line) : std::string();
     }
 
-    tl::expected<HttpAnswer, HttpFailure> judge(CURLcode code) {
+    tl::expected<HttpAnswer, HttpFailure> answer_of(CURLcode code) {
         if (code != CURLE_OK) return fail(why(code));
         long status = 0;
         ::curl_easy_getinfo(curl_.get(), CURLINFO_RESPONSE_CODE, &status);

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "libsieve/service/lists/claim.hpp"
+#include "libsieve/service/lists/timed_entry.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::service::live {

@@ -195,14 +195,14 @@ class Reader final : public nlohmann::json_sax<json> {
         if (!filter_.origins.empty() && !has_word(filter_.origins, decision_.origin.value_or("")))
             return ignore("origin", decision_.origin.value_or("none"));
         const bool is_new = list_ == "new";
-        Claim claim{{}, *decision_.id, now_};
+        TimedEntry timed_entry{{}, *decision_.id, now_};
         if (is_new) {
             if (!decision_.duration) return missing("duration");
             const auto duration = parse_go_duration(*decision_.duration);
             if (!duration)
                 return fail(fmt::format("{}: its duration is {}, expected one such as \"3h59m30s\"", where(),
                                         quoted(*decision_.duration)));
-            claim.until = now_ + std::chrono::floor<std::chrono::milliseconds>(*duration);
+            timed_entry.until = now_ + std::chrono::floor<std::chrono::milliseconds>(*duration);
         }
         Result<Prefix> prefix = parse_decision_value(*decision_.value, range);
         if (!prefix) {
@@ -211,9 +211,9 @@ class Reader final : public nlohmann::json_sax<json> {
                     fmt::format("decision {}: {}", *decision_.id, prefix.error().message);
             return true;
         }
-        claim.prefix = *prefix;
-        if (is_new && claim.until <= now_) return true;
-        (is_new ? decisions.added : decisions.deleted).push_back(claim);
+        timed_entry.prefix = *prefix;
+        if (is_new && timed_entry.until <= now_) return true;
+        (is_new ? decisions.added : decisions.deleted).push_back(timed_entry);
         return true;
     }
 

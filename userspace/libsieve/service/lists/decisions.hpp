@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "libsieve/service/lists/claim.hpp"
+#include "libsieve/service/lists/timed_entry.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::service::live {
@@ -27,8 +27,8 @@ struct DecisionLimits {
 };
 
 struct Decisions {
-    std::vector<Claim> added{}; // those that have ended already are left out
-    std::vector<Claim> deleted{};
+    std::vector<TimedEntry> added{}; // those that have ended already are left out
+    std::vector<TimedEntry> deleted{};
     std::uint64_t ignored = 0;    // of another scope, type or origin
     std::string first_ignored{};  // "scope Country", for a remark
     std::uint64_t unusable = 0;   // of the right sort, but with a value that no list should hold

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "libsieve/service/lists/claim.hpp"
+#include "libsieve/service/lists/timed_entry.hpp"
 
 namespace sieve::service::live {
 

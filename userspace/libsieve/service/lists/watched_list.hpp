@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "libsieve/service/lists/claim.hpp"
+#include "libsieve/service/lists/timed_entry.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::service::live {

@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "libsieve/service/lists/claim_record.hpp"
+#include "libsieve/service/lists/timed_entry_record.hpp"
 
 namespace sieve::service::live {
 
@@ -19,7 +19,7 @@ constexpr std::uint32_t change_record = 1;
 constexpr std::uint32_t old_record = 2; // of a version that noted filters: says nothing any more
 
 // All numbers are little-endian, as on every supported machine.
-static_assert(claim_record_bytes % record_step == 0);
+static_assert(timed_entry_record_bytes % record_step == 0);
 
 struct ChangeHead {
     std::uint64_t removed;
@@ -41,7 +41,7 @@ Record take(std::string_view& from) {
     return record;
 }
 
-std::string payload_of(const ClaimChange& change) {
+std::string payload_of(const EntryChange& change) {
     std::string payload;
     put(payload, ChangeHead{change.removed.size(), change.added.size()});
     append_claims(payload, change.removed);
@@ -49,14 +49,14 @@ std::string payload_of(const ClaimChange& change) {
     return payload;
 }
 
-std::optional<ClaimChange> change_of(std::string_view payload) {
+std::optional<EntryChange> change_of(std::string_view payload) {
     if (payload.size() < sizeof(ChangeHead)) return std::nullopt;
     const auto head = take<ChangeHead>(payload);
-    const std::uint64_t records = payload.size() / claim_record_bytes;
-    if (payload.size() % claim_record_bytes != 0 || head.removed > records ||
+    const std::uint64_t records = payload.size() / timed_entry_record_bytes;
+    if (payload.size() % timed_entry_record_bytes != 0 || head.removed > records ||
         head.added != records - head.removed)
         return std::nullopt;
-    ClaimChange change;
+    EntryChange change;
     if (!take_claims(payload, head.removed, change.removed) ||
         !take_claims(payload, head.added, change.added))
         return std::nullopt;
@@ -66,16 +66,16 @@ std::optional<ClaimChange> change_of(std::string_view payload) {
 // False: it is no record of a journal.
 bool take_into(Journal::Content& content, std::uint32_t type, std::string_view payload) {
     if (type == old_record) return true;
-    std::optional<ClaimChange> change = type == change_record ? change_of(payload) : std::nullopt;
+    std::optional<EntryChange> change = type == change_record ? change_of(payload) : std::nullopt;
     if (change) content.changes.push_back(std::move(*change));
     return change.has_value();
 }
 
 } // namespace
 
-Result<Journal> Journal::create(const std::string& path, const std::vector<ClaimChange>& changes) {
+Result<Journal> Journal::create(const std::string& path, const std::vector<EntryChange>& changes) {
     std::vector<LogRecord> records;
-    for (const ClaimChange& change : changes) records.push_back({change_record, payload_of(change)});
+    for (const EntryChange& change : changes) records.push_back({change_record, payload_of(change)});
     SIEVE_ASSIGN(RecordLog log, RecordLog::create(path, journal_kind, records));
     return Journal(std::move(log));
 }
@@ -90,7 +90,7 @@ Result<Journal> Journal::open(const std::string& path, Content& content) {
     return Journal(std::move(log));
 }
 
-Status Journal::append(const ClaimChange& change) {
+Status Journal::append(const EntryChange& change) {
     return log_.append(change_record, payload_of(change));
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // What happened to a list since its image was built, on disk, before it happens in the kernel.
 //
-// A file of records (lists/record_log.hpp), each of claims that came and went, written before the first
-// filter is touched. A record that a crash cut short is dropped. The journal is not flushed to the disk for
-// each change: the page cache survives this process, and when the machine dies, the filters die with it, and
-// the source is asked for the whole list.
+// A file of records (lists/record_log.hpp), each of timed entries that came and went, written before the
+// first filter is touched. A record that a crash cut short is dropped. The journal is not flushed to the disk
+// for each change: the page cache survives this process, and when the machine dies, the filters die with it,
+// and the source is asked for the whole list.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "libsieve/service/lists/claim.hpp"
 #include "libsieve/service/lists/record_log.hpp"
+#include "libsieve/service/lists/timed_entry.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::service::live {
@@ -22,19 +22,19 @@ class Journal {
   public:
     // What is in a journal, from its beginning.
     struct Content {
-        std::vector<ClaimChange> changes;
+        std::vector<EntryChange> changes;
         bool torn = false; // a record at the end was cut short, and is gone
     };
 
     // A new one, in place of whatever is there. It has its name once all of this is on the disk.
     [[nodiscard]] static Result<Journal> create(const std::string& path,
-                                                const std::vector<ClaimChange>& changes = {});
+                                                const std::vector<EntryChange>& changes = {});
     // Reads an existing one into `content`, cuts off a torn end, and opens it for more. bad_input if it is no
     // journal, cannot be read or is damaged; the file stays as it is then.
     [[nodiscard]] static Result<Journal> open(const std::string& path, Content& content);
 
     // An error leaves the journal as it was.
-    [[nodiscard]] Status append(const ClaimChange& change);
+    [[nodiscard]] Status append(const EntryChange& change);
 
     [[nodiscard]] std::uint64_t bytes() const { return log_.bytes(); }
     [[nodiscard]] const std::string& path() const { return log_.path(); }

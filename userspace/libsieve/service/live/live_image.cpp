@@ -38,13 +38,13 @@ constexpr std::string_view list_end = "# digest ";
 // In the place of an identity, for the list of an image that is not built yet.
 constexpr const char* next_list = "next";
 
-// A claim whose number is 0 and that never ends needs no comment.
-std::string line_of(const Claim& claim) {
-    std::string line = prefix_text(claim.prefix);
-    if (claim.until != never)
-        line += fmt::format(" # {} {}", claim.id, claim.until.time_since_epoch().count());
-    else if (claim.id != 0)
-        line += fmt::format(" # {}", claim.id);
+// A timed entry whose number is 0 and that never ends needs no comment.
+std::string line_of(const TimedEntry& timed_entry) {
+    std::string line = prefix_text(timed_entry.prefix);
+    if (timed_entry.until != never)
+        line += fmt::format(" # {} {}", timed_entry.id, timed_entry.until.time_since_epoch().count());
+    else if (timed_entry.id != 0)
+        line += fmt::format(" # {}", timed_entry.id);
     line += '\n';
     return line;
 }
@@ -58,18 +58,18 @@ bool take_number(std::string_view& from, Number& number) {
     return true;
 }
 
-// Nothing: the line is no claim.
-std::optional<Claim> claim_of(std::string_view line) {
+// Nothing: the line is no timed entry.
+std::optional<TimedEntry> timed_entry_of(std::string_view line) {
     const std::size_t comment = line.find(" #");
     const Result<Prefix> prefix = parse_decision_value(line.substr(0, comment), true);
     if (!prefix) return std::nullopt;
-    Claim claim{*prefix, 0, never};
-    if (comment == std::string_view::npos) return claim;
+    TimedEntry timed_entry{*prefix, 0, never};
+    if (comment == std::string_view::npos) return timed_entry;
     std::string_view rest = line.substr(comment + 2);
     std::int64_t until = 0;
-    if (!take_number(rest, claim.id)) return std::nullopt;
-    if (take_number(rest, until)) claim.until = Time(std::chrono::milliseconds(until));
-    return claim;
+    if (!take_number(rest, timed_entry.id)) return std::nullopt;
+    if (take_number(rest, until)) timed_entry.until = Time(std::chrono::milliseconds(until));
+    return timed_entry;
 }
 
 struct Swaps {
@@ -97,16 +97,17 @@ Result<Swaps> swap_everywhere(control::Kernel& kernel, const std::string& set, c
 }
 
 // Null: this host does not depend on it.
-const ProtectedRange* protection_of(const Claim& claim, const std::vector<ProtectedRange>& ranges) {
-    const AddressRange range = claim.prefix.range();
+const ProtectedRange* protection_of(const TimedEntry& timed_entry,
+                                    const std::vector<ProtectedRange>& ranges) {
+    const AddressRange range = timed_entry.prefix.range();
     const auto found = std::find_if(ranges.begin(), ranges.end(), [&](const ProtectedRange& one) {
         return one.range.first <= range.last && range.first <= one.range.last;
     });
     return found != ranges.end() ? &*found : nullptr;
 }
 
-std::string text_of(const Claim& claim, const ProtectedRange& range) {
-    return fmt::format("{}: {}", prefix_text(claim.prefix), range.what);
+std::string text_of(const TimedEntry& timed_entry, const ProtectedRange& range) {
+    return fmt::format("{}: {}", prefix_text(timed_entry.prefix), range.what);
 }
 
 } // namespace
@@ -151,33 +152,33 @@ std::string lost_list_text(const std::string& set, const std::string& why) {
         set, why);
 }
 
-std::vector<std::string> keep_out(std::vector<Claim>& added, const SetConfiguration& set,
+std::vector<std::string> keep_out(std::vector<TimedEntry>& added, const SetConfiguration& set,
                                   const Protection& protection) {
     std::vector<std::string> kept_out;
     const std::vector<ProtectedRange> ranges = protected_ranges(set, protection);
     if (ranges.empty()) return kept_out;
-    std::erase_if(added, [&](const Claim& claim) {
-        const ProtectedRange* found = protection_of(claim, ranges);
-        if (found != nullptr) kept_out.push_back(text_of(claim, *found));
+    std::erase_if(added, [&](const TimedEntry& timed_entry) {
+        const ProtectedRange* found = protection_of(timed_entry, ranges);
+        if (found != nullptr) kept_out.push_back(text_of(timed_entry, *found));
         return found != nullptr;
     });
     return kept_out;
 }
 
-KeptOut kept_out_of(const ClaimList& list, const SetConfiguration& set, const Protection& protection) {
+KeptOut kept_out_of(const TimedList& list, const SetConfiguration& set, const Protection& protection) {
     KeptOut kept_out;
     const std::vector<ProtectedRange> ranges = protected_ranges(set, protection);
     if (ranges.empty()) return kept_out;
-    list.for_each([&](const Claim& claim) {
-        const ProtectedRange* found = protection_of(claim, ranges);
+    list.for_each([&](const TimedEntry& timed_entry) {
+        const ProtectedRange* found = protection_of(timed_entry, ranges);
         if (found == nullptr) return;
-        kept_out.claims.push_back(claim);
-        kept_out.texts.push_back(text_of(claim, *found));
+        kept_out.timed_entries.push_back(timed_entry);
+        kept_out.texts.push_back(text_of(timed_entry, *found));
     });
     return kept_out;
 }
 
-std::optional<Refusal> unless_accepted(Refusal refusal, const SetConfiguration& set, const ClaimList& list,
+std::optional<Refusal> unless_accepted(Refusal refusal, const SetConfiguration& set, const TimedList& list,
                                        const ListSize& before, const StateDirectory& state) {
     Feed feed(set.feed.fields);
     list.for_each_prefix([&](const Prefix& prefix) { feed.ranges.push_back(prefix.range()); });
@@ -186,7 +187,7 @@ std::optional<Refusal> unless_accepted(Refusal refusal, const SetConfiguration& 
     return refusal;
 }
 
-Status write_claim_list(const ClaimList& list, const std::string& path) {
+Status write_timed_list(const TimedList& list, const std::string& path) {
     const std::filesystem::path folder = std::filesystem::path(path).parent_path();
     std::error_code error;
     std::filesystem::create_directories(folder, error);
@@ -198,14 +199,14 @@ Status write_claim_list(const ClaimList& list, const std::string& path) {
         digest.add(line);
     };
     write(fmt::format("{}\n", list_head));
-    list.for_each([&](const Claim& claim) { write(line_of(claim)); });
+    list.for_each([&](const TimedEntry& timed_entry) { write(line_of(timed_entry)); });
     file << list_end << digest.hex() << '\n';
     file.close();
     if (!file) return bad_input(fmt::format("{}: cannot be written", printable(path)));
     return {};
 }
 
-Status read_claim_list(const std::string& path, ClaimList& list) {
+Status read_timed_list(const std::string& path, TimedList& list) {
     std::error_code error;
     const bool is_file = std::filesystem::is_regular_file(path, error); // a pipe would be waited for
     std::ifstream file(is_file ? path : std::string(), std::ios::binary);
@@ -225,7 +226,7 @@ Status read_claim_list(const std::string& path, ClaimList& list) {
     do {
         digest.add(line);
         line.pop_back();
-        if (const std::optional<Claim> claim = claim_of(line)) list.add(*claim);
+        if (const std::optional<TimedEntry> timed_entry = timed_entry_of(line)) list.add(*timed_entry);
     } while (next_line() && !line.starts_with(list_end));
     if (file.bad()) return fault("cannot be read");
     if (line != fmt::format("{}{}\n", list_end, digest.hex()))
@@ -233,8 +234,8 @@ Status read_claim_list(const std::string& path, ClaimList& list) {
     return {};
 }
 
-Status write_next_list(const ClaimList& list, const StateDirectory& state, const std::string& set) {
-    const auto write = [&](const std::string& path) { return write_claim_list(list, path); };
+Status write_next_list(const TimedList& list, const StateDirectory& state, const std::string& set) {
+    const auto write = [&](const std::string& path) { return write_timed_list(list, path); };
     SIEVE_TRY(state.write_beside(set, std::string(next_list) + ".list", write));
     return {};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// A new image of a list of claims: from the state directory's files to the filters in force.
+// A new image of a list of timed entries: from the state directory's files to the filters in force.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 #include "libsieve/control/spec/observer.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/service/config/configuration.hpp"
-#include "libsieve/service/lists/claim.hpp"
-#include "libsieve/service/lists/claim_list.hpp"
+#include "libsieve/service/lists/timed_entry.hpp"
+#include "libsieve/service/lists/timed_list.hpp"
 #include "libsieve/service/safety/guards.hpp"
 #include "libsieve/service/state/state_directory.hpp"
 #include "libsieve/util/result.hpp"
@@ -45,32 +45,32 @@ inline constexpr char no_list_kept[] = "no list of it is kept";
 [[nodiscard]] std::string lost_list_text(const std::string& set, const std::string& why);
 
 // Takes out of `added` what this host depends on. Returns what was taken out, for people.
-[[nodiscard]] std::vector<std::string> keep_out(std::vector<Claim>& added, const SetConfiguration& set,
+[[nodiscard]] std::vector<std::string> keep_out(std::vector<TimedEntry>& added, const SetConfiguration& set,
                                                 const Protection& protection);
 
-// The claims on a list that this host depends on, and the same for people.
+// The timed entries on a list that this host depends on, and the same for people.
 struct KeptOut {
-    std::vector<Claim> claims;
+    std::vector<TimedEntry> timed_entries;
     std::vector<std::string> texts;
 };
-[[nodiscard]] KeptOut kept_out_of(const ClaimList& list, const SetConfiguration& set,
+[[nodiscard]] KeptOut kept_out_of(const TimedList& list, const SetConfiguration& set,
                                   const Protection& protection);
 
 // A guard's refusal of that list, with what a person may accept; nothing if a person has.
 [[nodiscard]] std::optional<Refusal> unless_accepted(Refusal refusal, const SetConfiguration& set,
-                                                     const ClaimList& list, const ListSize& before,
+                                                     const TimedList& list, const ListSize& before,
                                                      const StateDirectory& state);
 
-// A list as text, with an entry a line, so that it is also a feed. The number and the end of a claim are in
-// its comment: "192.0.2.7 # 12 1764000000000". The last line has the digest of those before it.
-[[nodiscard]] Status write_claim_list(const ClaimList& list, const std::string& path);
+// A list as text, with an entry a line, so that it is also a feed. The number and the end of a timed entry
+// are in its comment: "192.0.2.7 # 12 1764000000000". The last line has the digest of those before it.
+[[nodiscard]] Status write_timed_list(const TimedList& list, const std::string& path);
 
-// Adds the claims of such a list. bad_input, with the path, for a file that cannot be read, that is no list
-// of claims, or that is damaged: `list` may have some of its claims then, and wrong ones.
-[[nodiscard]] Status read_claim_list(const std::string& path, ClaimList& list);
+// Adds the timed entries of such a list. bad_input, with the path, for a file that cannot be read, that is no
+// list of timed entries, or that is damaged: `list` may have some of its timed entries then, and wrong ones.
+[[nodiscard]] Status read_timed_list(const std::string& path, TimedList& list);
 
 // Writes the list of the next image, before its identity is known.
-[[nodiscard]] Status write_next_list(const ClaimList& list, const StateDirectory& state,
+[[nodiscard]] Status write_next_list(const TimedList& list, const StateDirectory& state,
                                      const std::string& set);
 
 // Stages the image with the list of write_next_list(), swaps it in wherever the set is in force, and makes it

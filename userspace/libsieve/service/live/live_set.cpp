@@ -89,7 +89,7 @@ Status LiveSet::load(const control::Observer& observer) {
     }
     base_ = record->identity;
     if (record->build != digest_of(build_text(options_.set))) due(RebuildReason::options);
-    Status known = read_claim_list(state_->list_path(name(), base_), list_);
+    Status known = read_timed_list(state_->list_path(name(), base_), list_);
     if (known) known = load_journal(observer);
     if (!known) lose_list(known.error().message, observer);
     return {};
@@ -100,12 +100,12 @@ bool LiveSet::load_list_alone(const control::Observer& observer) {
     const std::optional<SetRecord> named = state_->named(name());
     if (!named) return false;
     base_ = named->identity;
-    Status known = read_claim_list(state_->list_path(name(), base_), list_);
+    Status known = read_timed_list(state_->list_path(name(), base_), list_);
     if (known) known = load_journal(observer);
     base_.clear();
     journal_.reset();
     if (!known) {
-        list_ = ClaimList();
+        list_ = TimedList();
         return false;
     }
     due(RebuildReason::no_image);
@@ -116,7 +116,7 @@ bool LiveSet::load_list_alone(const control::Observer& observer) {
 void LiveSet::lose_list(const std::string& why, const control::Observer& observer) {
     observer.remark(lost_list_text(name(), why));
     lost_ = Lost{.prefixes = list_.prefixes()};
-    list_ = ClaimList();
+    list_ = TimedList();
     due(RebuildReason::unknown);
 }
 
@@ -127,7 +127,7 @@ Status LiveSet::load_journal(const control::Observer& observer) {
         observer.remark(
             fmt::format("set {}: the last change in its journal was cut short and is left out", name()));
     LiveChange ignored;
-    for (const ClaimChange& change : content.changes) enter(change, ignored);
+    for (const EntryChange& change : content.changes) enter(change, ignored);
     pending_.clear();
     journal_ = std::move(journal);
     return {};
@@ -142,7 +142,7 @@ void LiveSet::note(Difference& difference, const Prefix& prefix, bool on) {
 
 // What cannot be written does not come into force: after a crash, nobody would know of it. A new image goes
 // where it can be written, with a journal of its own.
-Status LiveSet::note_in_journal(const ClaimChange& change) {
+Status LiveSet::note_in_journal(const EntryChange& change) {
     if (!journal_) return {};
     Status noted = journal_->append(change);
     if (!noted) due(RebuildReason::unsaved);
@@ -158,46 +158,47 @@ void LiveSet::check_files(const control::Observer& observer) {
     if (!is_whole) due(RebuildReason::no_image);
 }
 
-void LiveSet::enter(const ClaimChange& change, LiveChange& report) {
+void LiveSet::enter(const EntryChange& change, LiveChange& report) {
     const std::lock_guard lock(*mutex_);
     const auto note_everywhere = [&](const Prefix& prefix, bool on) {
         (on ? report.added : report.removed)++;
         note(pending_, prefix, on);
         if (rebuilding_) note(rebuilding_->difference, prefix, on);
     };
-    for (const Claim& claim : change.removed)
-        if (list_.remove(claim.prefix, claim.id)) note_everywhere(claim.prefix, false);
-    for (const Claim& claim : change.added)
-        if (list_.add(claim)) note_everywhere(claim.prefix, true);
+    for (const TimedEntry& timed_entry : change.removed)
+        if (list_.remove(timed_entry.prefix, timed_entry.id)) note_everywhere(timed_entry.prefix, false);
+    for (const TimedEntry& timed_entry : change.added)
+        if (list_.add(timed_entry)) note_everywhere(timed_entry.prefix, true);
 }
 
 void LiveSet::nothing_is_refused() {
     if (std::exchange(may_be_refused_, false)) state_->forget_refused(name());
 }
 
-void LiveSet::drop_what_changes_nothing(ClaimChange& change) const {
-    // A claim that goes and comes at once stays, with its new end.
-    ClaimList coming;
-    for (const Claim& claim : change.added) coming.add(claim);
-    std::erase_if(change.removed, [&](const Claim& claim) {
-        return coming.find(claim.prefix, claim.id) || !list_.find(claim.prefix, claim.id);
+void LiveSet::drop_what_changes_nothing(EntryChange& change) const {
+    // A timed entry that goes and comes at once stays, with its new end.
+    TimedList coming;
+    for (const TimedEntry& timed_entry : change.added) coming.add(timed_entry);
+    std::erase_if(change.removed, [&](const TimedEntry& timed_entry) {
+        return coming.find(timed_entry.prefix, timed_entry.id) ||
+               !list_.find(timed_entry.prefix, timed_entry.id);
     });
-    std::erase_if(change.added, [&](const Claim& claim) {
-        const std::optional<Claim> now = list_.find(claim.prefix, claim.id);
+    std::erase_if(change.added, [&](const TimedEntry& timed_entry) {
+        const std::optional<TimedEntry> now = list_.find(timed_entry.prefix, timed_entry.id);
         if (!now) return false;
-        if (now->until == never || claim.until == never || follows_bans(options_.set))
-            return now->until == claim.until;
-        const auto apart = now->until - claim.until;
+        if (now->until == never || timed_entry.until == never || follows_bans(options_.set))
+            return now->until == timed_entry.until;
+        const auto apart = now->until - timed_entry.until;
         return apart < same_end && -apart < same_end;
     });
 }
 
-std::optional<Refusal> LiveSet::guard(const ClaimChange& change, bool whole_list) const {
-    // The number of claims of each prefix that come, less those that go.
+std::optional<Refusal> LiveSet::guard(const EntryChange& change, bool whole_list) const {
+    // The number of timed entries of each prefix that come, less those that go.
     std::unordered_map<Prefix, std::int64_t, PrefixHash> balance;
-    for (const Claim& claim : change.removed) balance[claim.prefix]--;
-    for (const Claim& claim : change.added)
-        if (!list_.find(claim.prefix, claim.id)) balance[claim.prefix]++;
+    for (const TimedEntry& timed_entry : change.removed) balance[timed_entry.prefix]--;
+    for (const TimedEntry& timed_entry : change.added)
+        if (!list_.find(timed_entry.prefix, timed_entry.id)) balance[timed_entry.prefix]++;
     std::uint64_t after = list_.prefixes();
     for (const auto& [prefix, difference] : balance) {
         const auto before = static_cast<std::int64_t>(list_.count(prefix));
@@ -217,20 +218,21 @@ std::optional<Refusal> LiveSet::guard(const ClaimChange& change, bool whole_list
 }
 
 // Nothing if a person has accepted the list that the change leads to.
-std::optional<Refusal> LiveSet::unless_accepted(Refusal refusal, const ClaimChange& change,
+std::optional<Refusal> LiveSet::unless_accepted(Refusal refusal, const EntryChange& change,
                                                 const ListSize& before) const {
-    ClaimList after;
-    list_.for_each([&](const Claim& claim) { after.add(claim); });
-    for (const Claim& claim : change.removed) after.remove(claim.prefix, claim.id);
-    for (const Claim& claim : change.added) after.add(claim);
+    TimedList after;
+    list_.for_each([&](const TimedEntry& timed_entry) { after.add(timed_entry); });
+    for (const TimedEntry& timed_entry : change.removed) after.remove(timed_entry.prefix, timed_entry.id);
+    for (const TimedEntry& timed_entry : change.added) after.add(timed_entry);
     return live::unless_accepted(std::move(refusal), options_.set, after, before, *state_);
 }
 
-Result<LiveChange> LiveSet::take(control::Kernel& kernel, ClaimChange change, bool whole_list,
+Result<LiveChange> LiveSet::take(control::Kernel& kernel, EntryChange change, bool whole_list,
                                  const control::Observer& observer) {
     LiveChange report;
-    if (const auto range = std::find_if(change.added.begin(), change.added.end(),
-                                        [](const Claim& claim) { return !claim.prefix.is_single(); });
+    if (const auto range =
+            std::find_if(change.added.begin(), change.added.end(),
+                         [](const TimedEntry& timed_entry) { return !timed_entry.prefix.is_single(); });
         range != change.added.end())
         return bad_input(fmt::format("set {}: {} is a prefix, and only single addresses change in place",
                                      name(), prefix_text(range->prefix)));
@@ -254,19 +256,19 @@ Result<LiveChange> LiveSet::take(control::Kernel& kernel, ClaimChange change, bo
     return report;
 }
 
-Result<LiveChange> LiveSet::change(control::Kernel& kernel, ClaimChange change,
+Result<LiveChange> LiveSet::change(control::Kernel& kernel, EntryChange change,
                                    const control::Observer& observer) {
     return take(kernel, std::move(change), false, observer);
 }
 
-Result<LiveChange> LiveSet::replace(control::Kernel& kernel, std::vector<Claim> all,
+Result<LiveChange> LiveSet::replace(control::Kernel& kernel, std::vector<TimedEntry> all,
                                     const control::Observer& observer) {
-    ClaimChange change;
+    EntryChange change;
     {
-        ClaimList wanted;
-        for (const Claim& claim : all) wanted.add(claim);
-        list_.for_each([&](const Claim& claim) {
-            if (!wanted.find(claim.prefix, claim.id)) change.removed.push_back(claim);
+        TimedList wanted;
+        for (const TimedEntry& timed_entry : all) wanted.add(timed_entry);
+        list_.for_each([&](const TimedEntry& timed_entry) {
+            if (!wanted.find(timed_entry.prefix, timed_entry.id)) change.removed.push_back(timed_entry);
         });
     }
     change.added = std::move(all);
@@ -274,7 +276,7 @@ Result<LiveChange> LiveSet::replace(control::Kernel& kernel, std::vector<Claim> 
 }
 
 // What no guard has a say in.
-Result<LiveChange> LiveSet::remove(control::Kernel& kernel, ClaimChange change,
+Result<LiveChange> LiveSet::remove(control::Kernel& kernel, EntryChange change,
                                    const control::Observer& observer) {
     LiveChange report;
     if (change.removed.empty()) return report;
@@ -286,23 +288,23 @@ Result<LiveChange> LiveSet::remove(control::Kernel& kernel, ClaimChange change,
 }
 
 Result<LiveChange> LiveSet::expire(control::Kernel& kernel, Time now, const control::Observer& observer) {
-    const std::vector<Claim> ended = list_.expired(now);
+    const std::vector<TimedEntry> ended = list_.expired(now);
     auto done = remove(kernel, {ended, {}}, observer);
     if (!done)
-        for (const Claim& claim : ended) list_.add(claim); // their ends were taken out
+        for (const TimedEntry& timed_entry : ended) list_.add(timed_entry); // their ends were taken out
     return done;
 }
 
 Result<LiveChange> LiveSet::remove_protected(control::Kernel& kernel, const control::Observer& observer) {
     KeptOut kept_out = kept_out_of(list_, options_.set, options_.protection);
-    auto done = remove(kernel, {std::move(kept_out.claims), {}}, observer);
+    auto done = remove(kernel, {std::move(kept_out.timed_entries), {}}, observer);
     if (done) done->kept_out = std::move(kept_out.texts);
     return done;
 }
 
 // --- the filters in force
 
-Result<LiveChange> LiveSet::level(control::Kernel& kernel, const control::Observer& observer) {
+Result<LiveChange> LiveSet::reconcile(control::Kernel& kernel, const control::Observer& observer) {
     LiveChange report;
     put_in_force(kernel, report, observer);
     return report;
@@ -405,13 +407,13 @@ Result<RebuildOrder> LiveSet::begin_rebuild() {
     build.kind = {.kind = SIEVE_KIND_EXACT};
     build.bits_per_key.reset();
     build.spare.room = least_room + list_.prefixes() / 4;
-    rebuilding_ = Rebuilding{.since = {}, .difference = {}, .claims = list_.claims()};
+    rebuilding_ = Rebuilding{.since = {}, .difference = {}, .timed_entries = list_.timed_entries()};
     return order;
 }
 
 Status LiveSet::add_latest(Image& image) {
     KeySet added(fields());
-    ClaimChange gone; // stays in the image, and is removed from the filters
+    EntryChange gone; // stays in the image, and is removed from the filters
     for (const auto& [prefix, on] : rebuilding_->difference) {
         if (on) {
             added.add(key_of(prefix.address, fields()));
@@ -430,10 +432,10 @@ Status LiveSet::add_latest(Image& image) {
     // It is the image of this list.
     image.file().entries += done.added;
     image.file().changes = 0;
-    ClaimList list = list_;
-    for (const Claim& claim : gone.removed) list.add(claim);
+    TimedList list = list_;
+    for (const TimedEntry& timed_entry : gone.removed) list.add(timed_entry);
     SIEVE_TRY(write_next_list(list, *state_, name()));
-    rebuilding_ = Rebuilding{.since = {}, .difference = {}, .claims = list.claims()};
+    rebuilding_ = Rebuilding{.since = {}, .difference = {}, .timed_entries = list.timed_entries()};
     if (!gone.empty()) rebuilding_->since.push_back(std::move(gone));
     return {};
 }
@@ -454,8 +456,8 @@ Result<LiveChange> LiveSet::finish_rebuild(control::Kernel& kernel, Image image,
         SIEVE_ASSIGN(journal, Journal::create(journal_path(identity), rebuilding_->since));
         return {};
     };
-    Result<Published> published =
-        publish_image(kernel, *state_, options_.set, image, rebuilding_->claims, start_journal, observer);
+    Result<Published> published = publish_image(kernel, *state_, options_.set, image,
+                                                rebuilding_->timed_entries, start_journal, observer);
     if (!published) {
         abandon_rebuild();
         return tl::unexpected(std::move(published.error()));
@@ -463,14 +465,14 @@ Result<LiveChange> LiveSet::finish_rebuild(control::Kernel& kernel, Image image,
     journal_ = std::move(journal);
     {
         const std::lock_guard lock(*mutex_);
-        base_ = std::move(published->identity); // hooks with another image are found by level()
+        base_ = std::move(published->identity); // hooks with another image are found by reconcile()
         pending_.clear();
         noted_.clear();
         lost_.reset();
     }
     due_.reset();
     rebuilding_.reset();
-    return level(kernel, observer);
+    return reconcile(kernel, observer);
 }
 
 Result<LiveChange> LiveSet::rebuild(control::Kernel& kernel, const SandboxSettings& sandbox,

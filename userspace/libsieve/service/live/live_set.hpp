@@ -3,8 +3,9 @@
 // it (docs/live-changes.md).
 //
 //     change()   the list changes; the journal has it first; then every filter in force gets the difference
-//     level()    the same without a new change: for filters that came meanwhile, such as on a new interface
-//     rebuild    a new image of the list, swapped in: when keys do not fit, or when a filter in force is none
+//     reconcile()    the same without a new change: for filters that came meanwhile, such as on a new
+//     interface rebuild    a new image of the list, swapped in: when keys do not fit, or when a filter in
+//     force is none
 //                of an exact table
 //
 // A filter in force says itself which keys it has. One that is as the last change left it gets the latest
@@ -16,8 +17,8 @@
 // list and an image of it is built: a filter in force has every member that was known, and an image of half a
 // list has not.
 //
-// Not thread-safe, but for catch_up(). change(), level() and finish_rebuild() block: they take the
-// controllers' lock. They belong to a thread of their own (live_keeper.hpp has one).
+// Not thread-safe, but for catch_up(). change(), reconcile() and finish_rebuild() block: they take the
+// controllers' lock. They belong to a thread of their own (live_updater.hpp has one).
 #pragma once
 
 #include <chrono>
@@ -36,8 +37,8 @@
 #include "libsieve/image/image.hpp"
 #include "libsieve/keys/key_set.hpp"
 #include "libsieve/service/config/configuration.hpp"
-#include "libsieve/service/lists/claim.hpp"
-#include "libsieve/service/lists/claim_list.hpp"
+#include "libsieve/service/lists/timed_entry.hpp"
+#include "libsieve/service/lists/timed_list.hpp"
 #include "libsieve/service/live/journal.hpp"
 #include "libsieve/service/safety/guards.hpp"
 #include "libsieve/service/sources/sandbox.hpp"
@@ -68,7 +69,7 @@ struct LiveChange {
     std::vector<std::string> kept_out{}; // addresses that this host depends on, and so were not taken
     std::optional<Refusal> refusal{};    // by a guard: nothing has changed
     std::optional<Error>
-        delayed{}; // the list has the change, but the filters could not be had; level() again
+        delayed{}; // the list has the change, but the filters could not be had; reconcile() again
     std::optional<RebuildReason> rebuild_due{};
 };
 
@@ -97,7 +98,7 @@ class LiveSet {
                                               const control::Observer& observer);
 
     [[nodiscard]] const std::string& name() const { return options_.set.name; }
-    [[nodiscard]] const ClaimList& list() const { return list_; }
+    [[nodiscard]] const TimedList& list() const { return list_; }
     [[nodiscard]] std::optional<RebuildReason> rebuild_due() const { return due_; }
     // Looks whether the last good image and its list are still there and whole: no interface that comes gets
     // its program without.
@@ -111,10 +112,10 @@ class LiveSet {
     // Takes the change into the list and the journal, and puts the difference in force. All prefixes are
     // single addresses. Those that this host depends on are left out. Error: the journal cannot be written;
     // nothing has changed then.
-    [[nodiscard]] Result<LiveChange> change(control::Kernel& kernel, ClaimChange change,
+    [[nodiscard]] Result<LiveChange> change(control::Kernel& kernel, EntryChange change,
                                             const control::Observer& observer);
     // The same, from the whole list as a source has it now.
-    [[nodiscard]] Result<LiveChange> replace(control::Kernel& kernel, std::vector<Claim> all,
+    [[nodiscard]] Result<LiveChange> replace(control::Kernel& kernel, std::vector<TimedEntry> all,
                                              const control::Observer& observer);
     // Removes what has ended by now.
     [[nodiscard]] Result<LiveChange> expire(control::Kernel& kernel, Time now,
@@ -125,15 +126,15 @@ class LiveSet {
                                                       const control::Observer& observer);
 
     // Puts in force what is not yet, on every hook that has the set.
-    [[nodiscard]] Result<LiveChange> level(control::Kernel& kernel, const control::Observer& observer);
+    [[nodiscard]] Result<LiveChange> reconcile(control::Kernel& kernel, const control::Observer& observer);
 
     // Brings the filter in a map up to date that is about to come into force. From any thread that holds the
-    // controllers' lock and no finish_rebuild() runs beside. What cannot be done is left to level().
+    // controllers' lock and no finish_rebuild() runs beside. What cannot be done is left to reconcile().
     void catch_up(control::Kernel& kernel, std::uint32_t map_id);
 
     // A rebuild: take the order, build, give the image back. Changes may go on meanwhile.
     [[nodiscard]] Result<RebuildOrder> begin_rebuild();
-    // Stages the image, swaps it in wherever the set is in force, makes it the last good one, and levels.
+    // Stages the image, swaps it in wherever the set is in force, makes it the last good one, and reconciles.
     [[nodiscard]] Result<LiveChange> finish_rebuild(control::Kernel& kernel, Image image,
                                                     const control::Observer& observer);
     // The rebuild failed. It stays due.
@@ -164,16 +165,16 @@ class LiveSet {
     void lose_list(const std::string& why, const control::Observer& observer);
     [[nodiscard]] Status load_journal(const control::Observer& observer);
 
-    [[nodiscard]] Result<LiveChange> take(control::Kernel& kernel, ClaimChange change, bool whole_list,
+    [[nodiscard]] Result<LiveChange> take(control::Kernel& kernel, EntryChange change, bool whole_list,
                                           const control::Observer& observer);
-    [[nodiscard]] Result<LiveChange> remove(control::Kernel& kernel, ClaimChange change,
+    [[nodiscard]] Result<LiveChange> remove(control::Kernel& kernel, EntryChange change,
                                             const control::Observer& observer);
-    void drop_what_changes_nothing(ClaimChange& change) const;
-    [[nodiscard]] std::optional<Refusal> guard(const ClaimChange& change, bool whole_list) const;
-    [[nodiscard]] std::optional<Refusal> unless_accepted(Refusal refusal, const ClaimChange& change,
+    void drop_what_changes_nothing(EntryChange& change) const;
+    [[nodiscard]] std::optional<Refusal> guard(const EntryChange& change, bool whole_list) const;
+    [[nodiscard]] std::optional<Refusal> unless_accepted(Refusal refusal, const EntryChange& change,
                                                          const ListSize& before) const;
-    [[nodiscard]] Status note_in_journal(const ClaimChange& change);
-    void enter(const ClaimChange& change, LiveChange& report);
+    [[nodiscard]] Status note_in_journal(const EntryChange& change);
+    void enter(const EntryChange& change, LiveChange& report);
     static void note(Difference& difference, const Prefix& prefix, bool on);
 
     // Puts into the image, and on its list, what came since the order was taken: otherwise it would be in no
@@ -188,7 +189,7 @@ class LiveSet {
 
     LiveSetOptions options_;
     const StateDirectory* state_;
-    ClaimList list_;
+    TimedList list_;
     std::string base_; // identity of the last good image; empty: there is none
     // What catch_up() reads and writes as well. Whoever wants the controllers' lock, too, takes that first.
     std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();
@@ -207,9 +208,9 @@ class LiveSet {
     std::optional<Lost> lost_;
 
     struct Rebuilding {
-        std::vector<ClaimChange> since; // that came since the order was taken, or since add_latest()
-        Difference difference;          // likewise
-        std::uint64_t claims = 0;       // of the image
+        std::vector<EntryChange> since;  // that came since the order was taken, or since add_latest()
+        Difference difference;           // likewise
+        std::uint64_t timed_entries = 0; // of the image
     };
     std::optional<Rebuilding> rebuilding_;
 };

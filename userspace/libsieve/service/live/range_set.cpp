@@ -18,12 +18,12 @@ RangeSet RangeSet::open(LiveSetOptions options, const StateDirectory& state,
     Status known;
     // Where the image is damaged or gone, its list may be whole.
     const std::optional<SetRecord> named = record ? record : state.named(ranges.name());
-    if (named) known = read_claim_list(state.list_path(ranges.name(), named->identity), ranges.list_);
+    if (named) known = read_timed_list(state.list_path(ranges.name(), named->identity), ranges.list_);
     if (!named && options.in_force) known = bad_input(no_list_kept);
     if (known) return ranges;
     observer.remark(lost_list_text(ranges.name(), known.error().message));
     ranges.lost_ = ranges.list_.prefixes();
-    ranges.list_ = ClaimList();
+    ranges.list_ = TimedList();
     return ranges;
 }
 
@@ -35,10 +35,10 @@ void RangeSet::check_files(const control::Observer& observer) {
 
 // A stream says of each decision that it ends, and may end up with no prefix at all. A list that is short may
 // have been cut short.
-std::optional<Refusal> RangeSet::guard(const ClaimList& list, bool whole_list) const {
-    const auto feed_of = [&](const ClaimList& claims) {
+std::optional<Refusal> RangeSet::guard(const TimedList& list, bool whole_list) const {
+    const auto feed_of = [&](const TimedList& timed_entries) {
         Feed feed(set_.feed.fields);
-        claims.for_each_prefix([&](const Prefix& prefix) { feed.ranges.push_back(prefix.range()); });
+        timed_entries.for_each_prefix([&](const Prefix& prefix) { feed.ranges.push_back(prefix.range()); });
         return feed;
     };
     const Feed feed = feed_of(list);
@@ -56,19 +56,19 @@ std::optional<Refusal> RangeSet::guard(const ClaimList& list, bool whole_list) c
     return unless_accepted(std::move(*refusal), set_, list, before, *state_);
 }
 
-RangeSet::Change RangeSet::change(const ClaimChange& change) {
+RangeSet::Change RangeSet::change(const EntryChange& change) {
     return take(change, false);
 }
 
-RangeSet::Change RangeSet::take(const ClaimChange& change, bool whole_list) {
+RangeSet::Change RangeSet::take(const EntryChange& change, bool whole_list) {
     Change report;
-    std::vector<Claim> added = change.added;
+    std::vector<TimedEntry> added = change.added;
     report.kept_out = keep_out(added, set_, protection_);
-    ClaimList after = list_;
-    for (const Claim& claim : change.removed)
-        if (after.remove(claim.prefix, claim.id)) report.removed++;
-    for (const Claim& claim : added)
-        if (after.add(claim)) report.added++;
+    TimedList after = list_;
+    for (const TimedEntry& timed_entry : change.removed)
+        if (after.remove(timed_entry.prefix, timed_entry.id)) report.removed++;
+    for (const TimedEntry& timed_entry : added)
+        if (after.add(timed_entry)) report.added++;
     if (report.added > 0 || whole_list) report.refusal = guard(after, whole_list);
     if (report.refusal) {
         report.added = report.removed = 0;
@@ -80,12 +80,12 @@ RangeSet::Change RangeSet::take(const ClaimChange& change, bool whole_list) {
     return report;
 }
 
-RangeSet::Change RangeSet::replace(std::vector<Claim> all) {
-    ClaimChange whole;
-    ClaimList wanted;
-    for (const Claim& claim : all) wanted.add(claim);
-    list_.for_each([&](const Claim& claim) {
-        if (!wanted.find(claim.prefix, claim.id)) whole.removed.push_back(claim);
+RangeSet::Change RangeSet::replace(std::vector<TimedEntry> all) {
+    EntryChange whole;
+    TimedList wanted;
+    for (const TimedEntry& timed_entry : all) wanted.add(timed_entry);
+    list_.for_each([&](const TimedEntry& timed_entry) {
+        if (!wanted.find(timed_entry.prefix, timed_entry.id)) whole.removed.push_back(timed_entry);
     });
     whole.added = std::move(all);
     Change report = take(whole, true);
@@ -95,8 +95,8 @@ RangeSet::Change RangeSet::replace(std::vector<Claim> all) {
 
 RangeSet::Change RangeSet::expire(Time now) {
     Change report;
-    for (const Claim& claim : list_.expired(now))
-        if (list_.remove(claim.prefix, claim.id)) report.removed++;
+    for (const TimedEntry& timed_entry : list_.expired(now))
+        if (list_.remove(timed_entry.prefix, timed_entry.id)) report.removed++;
     due_ = due_ || report.removed > 0;
     return report;
 }
@@ -104,8 +104,8 @@ RangeSet::Change RangeSet::expire(Time now) {
 RangeSet::Change RangeSet::remove_protected() {
     Change report;
     KeptOut kept_out = kept_out_of(list_, set_, protection_);
-    for (const Claim& claim : kept_out.claims)
-        if (list_.remove(claim.prefix, claim.id)) report.removed++;
+    for (const TimedEntry& timed_entry : kept_out.timed_entries)
+        if (list_.remove(timed_entry.prefix, timed_entry.id)) report.removed++;
     report.kept_out = std::move(kept_out.texts);
     due_ = due_ || report.removed > 0;
     return report;
@@ -130,7 +130,7 @@ Status RangeSet::publish(control::Kernel& kernel, Image image, const control::Ob
     SIEVE_TRY(write_next_list(list_, *state_, name()));
     const auto nothing_more = [](const std::string&) -> Status { return {}; };
     SIEVE_ASSIGN(Published published,
-                 publish_image(kernel, *state_, set_, image, list_.claims(), nothing_more, observer));
+                 publish_image(kernel, *state_, set_, image, list_.timed_entries(), nothing_more, observer));
     SIEVE_TRY(published.everywhere);
     due_ = false;
     return {};

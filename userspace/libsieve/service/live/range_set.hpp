@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The prefixes of a stream: a static set beside the live one (companion.hpp). A change of its list leads to a
+// The prefixes of a stream: a static set beside the live one (range set.hpp). A change of its list leads to a
 // new image that is swapped in; the list is small, and changes seldom.
 #pragma once
 
@@ -12,8 +12,8 @@
 #include "libsieve/control/spec/observer.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/service/config/configuration.hpp"
-#include "libsieve/service/lists/claim.hpp"
-#include "libsieve/service/lists/claim_list.hpp"
+#include "libsieve/service/lists/timed_entry.hpp"
+#include "libsieve/service/lists/timed_list.hpp"
 #include "libsieve/service/live/live_set.hpp"
 #include "libsieve/service/safety/guards.hpp"
 #include "libsieve/service/sources/sandbox.hpp"
@@ -38,12 +38,12 @@ class RangeSet {
 
     [[nodiscard]] const std::string& name() const { return set_.name; }
     [[nodiscard]] const SetConfiguration& configuration() const { return set_; }
-    [[nodiscard]] const ClaimList& list() const { return list_; }
+    [[nodiscard]] const TimedList& list() const { return list_; }
     void set_protection(Protection protection) { protection_ = std::move(protection); }
 
     // Changes the list only.
-    [[nodiscard]] Change change(const ClaimChange& change);
-    [[nodiscard]] Change replace(std::vector<Claim> all);
+    [[nodiscard]] Change change(const EntryChange& change);
+    [[nodiscard]] Change replace(std::vector<TimedEntry> all);
     [[nodiscard]] Change expire(Time now);
     // Removes what this host has come to depend on since it was taken.
     [[nodiscard]] Change remove_protected();
@@ -62,13 +62,13 @@ class RangeSet {
   private:
     RangeSet(SetConfiguration set, Protection protection, const StateDirectory& state)
         : set_(std::move(set)), protection_(std::move(protection)), state_(&state) {}
-    [[nodiscard]] std::optional<Refusal> guard(const ClaimList& list, bool whole_list) const;
-    [[nodiscard]] Change take(const ClaimChange& change, bool whole_list);
+    [[nodiscard]] std::optional<Refusal> guard(const TimedList& list, bool whole_list) const;
+    [[nodiscard]] Change take(const EntryChange& change, bool whole_list);
 
     SetConfiguration set_;
     Protection protection_;
     const StateDirectory* state_;
-    ClaimList list_;
+    TimedList list_;
     bool due_ = false;
     std::optional<std::uint64_t> lost_; // the list was lost, but for so many prefixes that could be read
 };

@@ -23,7 +23,7 @@ bool adds(const BanChange& change) {
 
 Status check_host(const std::vector<BanChange>& changes, const Configuration& configuration,
                   const SetConfiguration& set, HostAddresses& host) {
-    std::vector<Claim> added;
+    std::vector<TimedEntry> added;
     for (const BanChange& change : changes)
         if (adds(change)) added.push_back({.prefix = change.prefix});
     if (added.empty()) return {};

@@ -30,16 +30,16 @@ std::string host_name() {
 
 class Exposer::Server {
   public:
-    Server(Ledger& ledger, control::Kernel& kernel) : ledger_(&ledger), kernel_(&kernel) {}
+    Server(Statistics& statistics, control::Kernel& kernel) : statistics_(&statistics), kernel_(&kernel) {}
 
     Status start(const ExposerSettings& settings) {
         SIEVE_ASSIGN(http_, HttpServer::start(
                                 {.listen = settings.listen,
                                  .patience = settings.patience,
                                  .connections = settings.connections,
-                                 .tick_every = ledger_->between()},
+                                 .tick_every = statistics_->between()},
                                 [this](std::string_view path) { return answer(path); },
-                                [this] { (void)ledger_->observe(*kernel_); }));
+                                [this] { (void)statistics_->observe(*kernel_); }));
         return {};
     }
 
@@ -49,20 +49,20 @@ class Exposer::Server {
     [[nodiscard]] HttpAnswer answer(std::string_view path) const {
         if (path == "/metrics")
             return {.type = "text/plain; version=0.0.4; charset=utf-8",
-                    .body = metrics_text(Metrics(*ledger_, *kernel_).Collect())};
+                    .body = metrics_text(Metrics(*statistics_, *kernel_).Collect())};
         if (path == "/")
             return {.type = "text/html; charset=utf-8",
-                    .body = status_page(take_snapshot(*kernel_, *ledger_, shown_top_keys), ledger_->history(),
-                                        host_name()),
+                    .body = status_page(take_snapshot(*kernel_, *statistics_, shown_top_keys),
+                                        statistics_->history(), host_name()),
                     .policy = status_page_policy};
         if (path == "/status.json")
             return {.type = "application/json",
-                    .body = status_json(take_snapshot(*kernel_, *ledger_, shown_top_keys))};
+                    .body = status_json(take_snapshot(*kernel_, *statistics_, shown_top_keys))};
         if (path == "/healthz") return {.body = "ok\n"};
         return {.status = 404, .body = "there is nothing here; see /, /metrics, /status.json and /healthz\n"};
     }
 
-    Ledger* ledger_;
+    Statistics* statistics_;
     control::Kernel* kernel_;
     std::optional<HttpServer> http_;
 };
@@ -76,8 +76,9 @@ const std::string& Exposer::address() const {
     return server_->address();
 }
 
-Result<Exposer> Exposer::start(const ExposerSettings& settings, Ledger& ledger, control::Kernel& kernel) {
-    auto server = std::make_unique<Server>(ledger, kernel);
+Result<Exposer> Exposer::start(const ExposerSettings& settings, Statistics& statistics,
+                               control::Kernel& kernel) {
+    auto server = std::make_unique<Server>(statistics, kernel);
     SIEVE_TRY(server->start(settings));
     return Exposer(std::move(server));
 }

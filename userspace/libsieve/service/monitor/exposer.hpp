@@ -2,8 +2,8 @@
 // The HTTP server of the service: /metrics for Prometheus, / the status page, /status.json the same for
 // programs, /healthz for whoever asks whether the daemon lives. Nothing can be changed through it.
 //
-// The server has one thread of its own. That thread also observes the counters every Ledger::between(), so
-// that there is a history to show.
+// The server has one thread of its own. That thread also observes the counters every Statistics::between(),
+// so that there is a history to show.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@
 #include <string>
 
 #include "libsieve/control/access/kernel.hpp"
-#include "libsieve/service/monitor/ledger.hpp"
+#include "libsieve/service/monitor/statistics.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::service::watching {
@@ -25,9 +25,10 @@ struct ExposerSettings {
 
 class Exposer {
   public:
-    // Starts to serve. The ledger and the kernel must outlive the exposer, and nobody else may use `kernel`.
-    // Errors: invalid_request for an address that is none; kernel_refused if it cannot be listened on.
-    [[nodiscard]] static Result<Exposer> start(const ExposerSettings& settings, Ledger& ledger,
+    // Starts to serve. The statistics and the kernel must outlive the exposer, and nobody else may use
+    // `kernel`. Errors: invalid_request for an address that is none; kernel_refused if it cannot be listened
+    // on.
+    [[nodiscard]] static Result<Exposer> start(const ExposerSettings& settings, Statistics& statistics,
                                                control::Kernel& kernel);
     Exposer(Exposer&&) noexcept;
     Exposer& operator=(Exposer&&) noexcept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// How this host stands in its fleet, for metrics and the status page. The fleet tells the ledger
+// How this host stands in its fleet, for metrics and the status page. The fleet tells the statistics
 // (libsieve/fleet/standing.hpp).
 #pragma once
 

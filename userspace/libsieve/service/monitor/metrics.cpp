@@ -374,7 +374,7 @@ void add_list(Collection& all, const std::string& name, const SetHistory& set) {
     all.add(Id::live_duration, labels, set.changing);
 }
 
-void add_service(Collection& all, const Record& record) {
+void add_service(Collection& all, const StatisticsCopy& record) {
     all.add(Id::build_info, {record.version}, true);
     for (const DaemonState state : all_daemon_states)
         all.add(Id::state, {daemon_state_name(state)}, record.state == state);
@@ -463,7 +463,7 @@ std::string metrics_text(const std::vector<MetricFamily>& families) {
 }
 
 std::vector<MetricFamily> Metrics::Collect() const {
-    return metrics_of(take_snapshot(*kernel_, *ledger_));
+    return metrics_of(take_snapshot(*kernel_, *statistics_));
 }
 
 } // namespace sieve::service::watching

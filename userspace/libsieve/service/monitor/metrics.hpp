@@ -11,8 +11,8 @@
 #include <prometheus/metric_family.h>
 
 #include "libsieve/control/access/kernel.hpp"
-#include "libsieve/service/monitor/ledger.hpp"
 #include "libsieve/service/monitor/snapshot.hpp"
+#include "libsieve/service/monitor/statistics.hpp"
 
 namespace sieve::service::watching {
 
@@ -36,11 +36,11 @@ struct MetricDescription {
 class Metrics final : public prometheus::Collectable {
   public:
     // Both must outlive this object.
-    Metrics(Ledger& ledger, control::Kernel& kernel) : ledger_(&ledger), kernel_(&kernel) {}
+    Metrics(Statistics& statistics, control::Kernel& kernel) : statistics_(&statistics), kernel_(&kernel) {}
     [[nodiscard]] std::vector<prometheus::MetricFamily> Collect() const override;
 
   private:
-    Ledger* ledger_;
+    Statistics* statistics_;
     control::Kernel* kernel_;
 };
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "libsieve/service/monitor/html.hpp"
-#include "libsieve/service/monitor/ledger.hpp"
+#include "libsieve/service/monitor/statistics.hpp"
 
 namespace sieve::service::watching {
 

@@ -60,7 +60,7 @@ void add_hooks(std::vector<Problem>& problems, const Snapshot& snapshot) {
 }
 
 // Sets that have no list yet, and those that wait for them.
-void add_waiting(std::vector<Problem>& problems, const Record& record) {
+void add_waiting(std::vector<Problem>& problems, const StatisticsCopy& record) {
     for (const auto& [hook, sets] : record.waiting) {
         for (const WaitingSet& set : sets)
             problems.push_back(
@@ -171,7 +171,7 @@ bool is_stale(const SetConfiguration& set, const SetHistory& history, Clock::tim
 
 std::vector<Problem> problems_of(const Snapshot& snapshot) {
     std::vector<Problem> problems;
-    const Record& record = snapshot.record;
+    const StatisticsCopy& record = snapshot.record;
     if (snapshot.error)
         problems.push_back({Severity::failure, "kernel-unreadable", "kernel",
                             "What runs in the kernel could not be read: " + sentence(*snapshot.error)});

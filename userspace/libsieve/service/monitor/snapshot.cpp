@@ -8,13 +8,13 @@ namespace sieve::service::watching {
 
 namespace {
 
-HookSnapshot snapshot_of(control::Sample sample, const Ledger& ledger) {
+HookSnapshot snapshot_of(control::Sample sample, const Statistics& statistics) {
     HookSnapshot hook;
     hook.id = {sample.interface, sample.point};
-    hook.totals = ledger.totals(hook.id);
+    hook.totals = statistics.totals(hook.id);
     for (const control::SetStatus& set : sample.table.sets)
         hook.sets.push_back({.status = set,
-                             .totals = ledger.totals(hook.id, set.set.name),
+                             .totals = statistics.totals(hook.id, set.set.name),
                              .verified = sample.verified(set)});
     hook.sample = std::move(sample);
     return hook;
@@ -42,14 +42,15 @@ const HookSnapshot* Snapshot::find(const HookId& id) const {
     return found == hooks.end() ? nullptr : &*found;
 }
 
-Snapshot take_snapshot(control::Kernel& kernel, Ledger& ledger, std::size_t top, Clock::time_point at) {
+Snapshot take_snapshot(control::Kernel& kernel, Statistics& statistics, std::size_t top,
+                       Clock::time_point at) {
     const auto begin = std::chrono::steady_clock::now();
     Snapshot snapshot;
     snapshot.at = at;
-    auto samples = ledger.observe(kernel, at);
+    auto samples = statistics.observe(kernel, at);
     if (samples) {
         for (control::Sample& sample : *samples) {
-            snapshot.hooks.push_back(snapshot_of(std::move(sample), ledger));
+            snapshot.hooks.push_back(snapshot_of(std::move(sample), statistics));
             HookSnapshot& hook = snapshot.hooks.back();
             if (top == 0) continue;
             // An error says that no keys are counted there.
@@ -59,7 +60,7 @@ Snapshot take_snapshot(control::Kernel& kernel, Ledger& ledger, std::size_t top,
     } else {
         snapshot.error = std::move(samples.error().message);
     }
-    snapshot.record = ledger.record();
+    snapshot.record = statistics.record();
     snapshot.wanted = wanted_hooks(snapshot);
     snapshot.process = read_process_usage();
     snapshot.reading = std::chrono::steady_clock::now() - begin;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// What runs in the kernel and what the ledger knows, at one moment: all that metrics, status page and
+// What runs in the kernel and what the statistics knows, at one moment: all that metrics, status page and
 // status.json are made of. Taking one reads maps and changes nothing that a packet meets.
 #pragma once
 
@@ -10,8 +10,8 @@
 #include "libsieve/control/access/kernel.hpp"
 #include "libsieve/control/query/sample.hpp"
 #include "libsieve/control/query/top_keys.hpp"
-#include "libsieve/service/monitor/ledger.hpp"
 #include "libsieve/service/monitor/process_usage.hpp"
+#include "libsieve/service/monitor/statistics.hpp"
 
 namespace sieve::service::watching {
 
@@ -39,7 +39,7 @@ struct WantedHook {
 
 struct Snapshot {
     Clock::time_point at{};
-    Record record{};
+    StatisticsCopy record{};
     std::vector<HookSnapshot> hooks{};
     std::vector<WantedHook> wanted{};
     std::optional<std::string> error{}; // why the kernel could not be read; `hooks` is empty then
@@ -50,7 +50,7 @@ struct Snapshot {
 };
 
 // `top`: so many of the heaviest keys of each hook where keys are counted.
-[[nodiscard]] Snapshot take_snapshot(control::Kernel& kernel, Ledger& ledger, std::size_t top = 0,
+[[nodiscard]] Snapshot take_snapshot(control::Kernel& kernel, Statistics& statistics, std::size_t top = 0,
                                      Clock::time_point at = Clock::now());
 
 // How often the set's sources are asked: its refresh interval; of a stream, the time between two polls.

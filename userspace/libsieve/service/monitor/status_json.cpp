@@ -151,7 +151,7 @@ json to_json(const FleetStanding& fleet) {
 } // namespace
 
 std::string status_json(const Snapshot& snapshot) {
-    const Record& record = snapshot.record;
+    const StatisticsCopy& record = snapshot.record;
     json hooks = json::array(), lists = json::array(), problems = json::array();
     for (const HookSnapshot& hook : snapshot.hooks) hooks.push_back(to_json(hook));
     for (const auto& [name, set] : record.sets) lists.push_back(to_json(name, set));

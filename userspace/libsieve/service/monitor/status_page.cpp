@@ -96,7 +96,7 @@ Html action_pill(control::SetAction action) {
 // --- the page's head -----------------------------------------------------------------------------------
 
 Html page_head(const Page& page, const std::string& host) {
-    const Record& record = page.snapshot.record;
+    const StatisticsCopy& record = page.snapshot.record;
     Html head;
     head.add("<header><h1><svg viewBox=\"0 0 20 20\" aria-hidden=\"true\"><path fill=\"var(--accent)\" "
              "d=\"M1 2h18l-7 8.4V18l-4-2.2v-5.4z\"/></svg>xdp-sieve</h1>"
@@ -438,7 +438,7 @@ Html list_row(const SetConfiguration& set, const SetHistory& history, Clock::tim
 }
 
 Html lists(const Page& page) {
-    const Record& record = page.snapshot.record;
+    const StatisticsCopy& record = page.snapshot.record;
     if (record.configuration.sets.empty()) return {};
     Html part;
     part.add(
@@ -518,7 +518,7 @@ Html fleet(const Page& page) {
 // --- the service ---------------------------------------------------------------------------------------
 
 Html service(const Page& page) {
-    const Record& record = page.snapshot.record;
+    const StatisticsCopy& record = page.snapshot.record;
     const ProcessUsage& process = page.snapshot.process;
     const double up = std::max(1.0, Seconds(page.now() - record.started).count());
     Html part;

@@ -15,7 +15,7 @@ inline constexpr char status_page_policy[] =
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'";
 
-// `history` are the ledger's moments; `host` is the name of this machine.
+// `history` are the statistics's moments; `host` is the name of this machine.
 [[nodiscard]] std::string status_page(const Snapshot& snapshot, const std::vector<Moment>& history,
                                       const std::string& host);
 

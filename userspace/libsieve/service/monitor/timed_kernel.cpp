@@ -13,13 +13,13 @@ using Steady = std::chrono::steady_clock;
 
 class TimedTrial final : public control::Trial {
   public:
-    TimedTrial(std::unique_ptr<control::Trial> trial, Ledger& ledger)
-        : trial_(std::move(trial)), ledger_(&ledger) {}
+    TimedTrial(std::unique_ptr<control::Trial> trial, Statistics& statistics)
+        : trial_(std::move(trial)), statistics_(&statistics) {}
 
     Result<kernel::PreflightReport> test(std::uint32_t slot, const control::ReadySet& set) override {
         const auto begin = Steady::now();
         auto report = trial_->test(slot, set);
-        ledger_->note_test(set.name, Steady::now() - begin);
+        statistics_->note_test(set.name, Steady::now() - begin);
         return report;
     }
     Result<bool> matches(std::uint32_t slot, bool verified, const sieve_key& key,
@@ -34,13 +34,13 @@ class TimedTrial final : public control::Trial {
                                      const kernel::AttachOptions& options) override {
         const auto begin = Steady::now();
         auto attached = trial_->go_live(before, table, options);
-        if (attached) ledger_->note_swap({before.interface.name, before.point}, Steady::now() - begin);
+        if (attached) statistics_->note_swap({before.interface.name, before.point}, Steady::now() - begin);
         return attached;
     }
 
   private:
     std::unique_ptr<control::Trial> trial_;
-    Ledger* ledger_;
+    Statistics* statistics_;
 };
 
 } // namespace
@@ -48,14 +48,14 @@ class TimedTrial final : public control::Trial {
 Result<std::unique_ptr<control::Trial>> TimedKernel::start_trial(kernel::HookPoint point, bool frags,
                                                                  const MakeSets& make) {
     SIEVE_ASSIGN(std::unique_ptr<control::Trial> trial, RealKernel::start_trial(point, frags, make));
-    return std::unique_ptr<control::Trial>(std::make_unique<TimedTrial>(std::move(trial), *ledger_));
+    return std::unique_ptr<control::Trial>(std::make_unique<TimedTrial>(std::move(trial), *statistics_));
 }
 
 Status TimedKernel::replace_table(const kernel::Hook& hook, const kernel::WantedTable& table) {
     const auto begin = Steady::now();
     Status done = RealKernel::replace_table(hook, table);
     if (done || done.error().kind == ErrorKind::unfinished)
-        ledger_->note_swap({hook.interface.name, hook.point}, Steady::now() - begin);
+        statistics_->note_swap({hook.interface.name, hook.point}, Steady::now() - begin);
     return done;
 }
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "libsieve/service/monitor/ledger.hpp"
+#include "libsieve/service/monitor/statistics.hpp"
 
 namespace sieve::service::watching {
 

@@ -23,7 +23,7 @@ namespace sieve::service {
 
 namespace {
 
-// A stream is followed by a live set (live/live_keeper.hpp), and a companion has no source at all.
+// A stream is followed by a live set (live/live_updater.hpp), and a range set has no source at all.
 bool is_asked(const CycleOptions& options, const std::set<std::string>& sets, const SetConfiguration& set) {
     if (set.sources.empty() || follows_stream(set)) return false;
     return options.ask == Ask::all || (options.ask == Ask::some && sets.contains(set.name));
@@ -163,7 +163,7 @@ class Cycle {
         if (auto managed = state_.hooks(observer_.remark)) {
             managed_ = std::move(*managed);
         } else {
-            if (options_.failing == Failing::stops_all) return tl::unexpected(std::move(managed.error()));
+            if (options_.on_failure == OnFailure::stop_all) return tl::unexpected(std::move(managed.error()));
             knows_managed_ = false;
             observer_.remark(managed.error().message + "; what it names is looked at in the next cycle");
         }
@@ -173,7 +173,7 @@ class Cycle {
             if (survey.together) together_.insert(survey.set->name);
         note_refusals(surveys);
         hold_back_if_one_fails(surveys);
-        if (options_.failing == Failing::stops_all) { // before minutes are spent on building
+        if (options_.on_failure == OnFailure::stop_all) { // before minutes are spent on building
             SIEVE_ASSIGN(const Plan plan, plan_for(surveys));
             if (std::optional<Error> error = first_failure(surveys, plan))
                 return tl::unexpected(std::move(*error));
@@ -183,7 +183,7 @@ class Cycle {
         SIEVE_ASSIGN(Plan plan, plan_for(surveys));
         std::map<std::size_t, HookReport> done;
         if (Status changed = change_together(surveys, plan, done); !changed) {
-            if (options_.failing == Failing::stops_all) {
+            if (options_.on_failure == OnFailure::stop_all) {
                 for (const auto& [name, record] : staged_) state_.discard_staged(name);
                 return tl::unexpected(std::move(changed.error()));
             }
@@ -229,7 +229,7 @@ class Cycle {
     // Sets that change together stay as they are if one of them cannot have its new list. If a failure is to
     // stop all, it does so anyway.
     void hold_back_if_one_fails(std::vector<SetSurvey>& surveys) {
-        if (options_.failing == Failing::stops_all) return;
+        if (options_.on_failure == OnFailure::stop_all) return;
         for (const SetSurvey& survey : surveys) {
             if (!survey.together || !survey.error) continue;
             const Error cause = *survey.error;
@@ -301,27 +301,27 @@ class Cycle {
                                       [&](std::size_t i) { return plan.hooks[i].step == HookStep::attach; });
         std::erase_if(hooks, [&](std::size_t i) { return plan.hooks[i].step == HookStep::nothing; });
         const std::map<std::string, std::string> images = identities();
-        const auto judged = [&](HookPlan& hook, const Error& error) {
+        const auto checked_and_refused = [&](HookPlan& hook, const Error& error) {
             hook.locks_out = error.kind == ErrorKind::lockout;
             return refused(hook, error);
         };
-        std::vector<HookInTheMaking> making;
+        std::vector<PreparedHook> prepared;
         for (const std::size_t i : hooks) {
-            auto one = HookInTheMaking::prepare(kernel_, configuration_, plan.hooks[i], images, state_,
-                                                observer_, safety_for(plan.hooks[i]), options_.catch_up);
-            if (!one) return judged(plan.hooks[i], one.error());
-            making.push_back(std::move(*one));
+            auto one = PreparedHook::prepare(kernel_, configuration_, plan.hooks[i], images, state_,
+                                             observer_, safety_for(plan.hooks[i]), options_.catch_up);
+            if (!one) return checked_and_refused(plan.hooks[i], one.error());
+            prepared.push_back(std::move(*one));
         }
-        if (making.empty()) return {};
+        if (prepared.empty()) return {};
         auto lock = control::hold_lock(kernel_, observer_);
         if (!lock) return refused(plan.hooks[hooks.front()], lock.error());
         for (std::size_t n = 0; n < hooks.size(); n++)
-            if (Status checked = making[n].check(); !checked)
-                return judged(plan.hooks[hooks[n]], checked.error());
+            if (Status checked = prepared[n].check(); !checked)
+                return checked_and_refused(plan.hooks[hooks[n]], checked.error());
         for (std::size_t n = 0; n < hooks.size(); n++) {
-            Result<HookDone> committed = making[n].commit();
+            Result<HookDone> committed = prepared[n].commit();
             const bool stays = !committed && committed.error().kind != ErrorKind::unfinished;
-            if (stays && n == 0) return judged(plan.hooks[hooks[n]], committed.error());
+            if (stays && n == 0) return checked_and_refused(plan.hooks[hooks[n]], committed.error());
             settle(done[hooks[n]], committed, plan.hooks[hooks[n]]);
             if (!stays) continue;
             // Only a kernel that runs out of something comes to here. No more than has changed already.
@@ -329,8 +329,8 @@ class Cycle {
                 settle(done[hooks[rest]], committed, plan.hooks[hooks[rest]]);
             break;
         }
-        // What the reports say of the plan is theirs from here on: `making` points into the plan.
-        making.clear();
+        // What the reports say of the plan is theirs from here on: `prepared` points into the plan.
+        prepared.clear();
         for (auto& [i, report] : done) report.plan = std::move(plan.hooks[i]);
         return {};
     }
@@ -370,7 +370,7 @@ class Cycle {
             report_.sets.push_back(report_of(survey, options_));
             if (!failure && survey.error && !survey.refused()) failure = survey.error;
         }
-        if (!failure || options_.failing != Failing::stops_all) return {};
+        if (!failure || options_.on_failure != OnFailure::stop_all) return {};
         for (const auto& [name, record] : staged_) state_.discard_staged(name);
         return tl::unexpected(std::move(*failure));
     }
@@ -408,7 +408,7 @@ class Cycle {
         report.locks_out = report.plan.locks_out;
         if (!report.error && report.plan.step == HookStep::unload && !report.plan.paused)
             report.error = what_keeps(report.plan);
-        const bool stopped = failed_ && options_.failing == Failing::stops_all;
+        const bool stopped = failed_ && options_.on_failure == OnFailure::stop_all;
         if (!report.error && !stopped)
             settle(report,
                    carry_out(kernel_, configuration_, report.plan, identities(), state_, observer_,

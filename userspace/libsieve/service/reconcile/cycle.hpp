@@ -30,9 +30,9 @@ enum class Ask : std::uint8_t {
     nothing, // none: every set gets its last good image, as after a reboot
 };
 
-enum class Failing : std::uint8_t {
-    stops_all,    // a set that fails, or a hook that cannot be had, and nothing is changed
-    stops_itself, // the others go on; the set keeps its last good image
+enum class OnFailure : std::uint8_t {
+    stop_all, // a set that fails, or a hook that cannot be had, and nothing is changed
+    go_on,    // the others go on; the set keeps its last good image
 };
 
 struct SetSurvey;
@@ -42,7 +42,7 @@ struct CycleOptions {
     std::set<std::string> sets{}; // with Ask::some
     // Of these sets, what refresh_sets() has made ready for this configuration. The cycle takes it.
     std::map<std::string, std::shared_ptr<SetSurvey>> surveyed{};
-    Failing failing = Failing::stops_all;
+    OnFailure on_failure = OnFailure::stop_all;
     // Failures in a row of sets whose sources were asked before; the next wait depends on them.
     std::map<std::string, unsigned> failures{};
     std::optional<SandboxSettings> sandbox{}; // nothing: standard_sandbox()
@@ -143,7 +143,7 @@ struct CycleReport {
 // Runs a cycle. Of the sets that change together, all changes come into force or none: every list has passed
 // its guards, every filter is built, and every hook that has one of the sets has tested its table, before the
 // first table is replaced. The tables of several hooks are then replaced one right after the other, under one
-// lock. The error is one of Failing::stops_all before anything was changed; what fails later is in
+// lock. The error is one of OnFailure::stop_all before anything was changed; what fails later is in
 // the report.
 [[nodiscard]] Result<CycleReport> run_cycle(control::Kernel& kernel, const Configuration& configuration,
                                             const StateDirectory& state, HostAddresses& host,

@@ -504,7 +504,7 @@ Plan make_plan(control::Kernel& kernel, const Configuration& configuration, cons
     return plan;
 }
 
-struct HookInTheMaking::Parts {
+struct PreparedHook::Parts {
     Parts(const Configuration& configuration, const HookPlan& its_plan, const StateDirectory& its_state,
           const control::Safety& safety)
         : plan(its_plan), state(its_state), safe(configuration, *its_plan.entry, safety) {}
@@ -512,21 +512,20 @@ struct HookInTheMaking::Parts {
     const HookPlan& plan;
     const StateDirectory& state;
     const EntrySafety safe;
-    std::variant<std::monostate, control::ApplyInTheMaking, control::TableInTheMaking> making{};
+    std::variant<std::monostate, control::ApplyInTheMaking, control::TableInTheMaking> prepared{};
     std::chrono::milliseconds preparing{0};
 };
 
-HookInTheMaking::HookInTheMaking(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
-HookInTheMaking::HookInTheMaking(HookInTheMaking&&) noexcept = default;
-HookInTheMaking& HookInTheMaking::operator=(HookInTheMaking&&) noexcept = default;
-HookInTheMaking::~HookInTheMaking() = default;
+PreparedHook::PreparedHook(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+PreparedHook::PreparedHook(PreparedHook&&) noexcept = default;
+PreparedHook& PreparedHook::operator=(PreparedHook&&) noexcept = default;
+PreparedHook::~PreparedHook() = default;
 
-Result<HookInTheMaking> HookInTheMaking::prepare(control::Kernel& kernel, const Configuration& configuration,
-                                                 const HookPlan& plan,
-                                                 const std::map<std::string, std::string>& identities,
-                                                 const StateDirectory& state,
-                                                 const control::Observer& observer,
-                                                 const control::Safety& safety, const CatchUp& catch_up) {
+Result<PreparedHook> PreparedHook::prepare(control::Kernel& kernel, const Configuration& configuration,
+                                           const HookPlan& plan,
+                                           const std::map<std::string, std::string>& identities,
+                                           const StateDirectory& state, const control::Observer& observer,
+                                           const control::Safety& safety, const CatchUp& catch_up) {
     const auto start = std::chrono::steady_clock::now();
     auto parts = std::make_unique<Parts>(configuration, plan, state, safety);
     control::TableSpec table = table_of(configuration, plan, plan.names());
@@ -546,21 +545,21 @@ Result<HookInTheMaking> HookInTheMaking::prepare(control::Kernel& kernel, const 
         }
     }
     if (plan.step == HookStep::attach) {
-        SIEVE_ASSIGN(auto making, control::ApplyInTheMaking::prepare(kernel, std::move(table), observer,
-                                                                     parts->safe.get()));
-        parts->making = std::move(making);
+        SIEVE_ASSIGN(auto prepared, control::ApplyInTheMaking::prepare(kernel, std::move(table), observer,
+                                                                       parts->safe.get()));
+        parts->prepared = std::move(prepared);
     } else {
         control::TableChange change{.table = std::move(table), .kept = {}};
         for (std::size_t i = 0; i < sets; i++) change.kept.push_back(plan.sets[i].kept);
-        SIEVE_ASSIGN(auto making, control::TableInTheMaking::prepare(kernel, std::move(change), observer,
-                                                                     parts->safe.get()));
-        parts->making = std::move(making);
+        SIEVE_ASSIGN(auto prepared, control::TableInTheMaking::prepare(kernel, std::move(change), observer,
+                                                                       parts->safe.get()));
+        parts->prepared = std::move(prepared);
     }
     parts->preparing = since(start);
-    return HookInTheMaking(std::move(parts));
+    return PreparedHook(std::move(parts));
 }
 
-Status HookInTheMaking::check() {
+Status PreparedHook::check() {
     // Whoever pauses an interface writes that down, and then takes our program away under the lock. So a
     // program that comes under the lock comes before that, or not at all.
     SIEVE_ASSIGN(const Pauses pauses, parts_->state.pauses());
@@ -569,14 +568,15 @@ Status HookInTheMaking::check() {
                        fmt::format("{}: was paused meanwhile, so nothing comes into force there",
                                    parts_->plan.interface),
                        {.interface = parts_->plan.interface});
-    if (auto* attaching = std::get_if<control::ApplyInTheMaking>(&parts_->making)) return attaching->check();
-    return std::get<control::TableInTheMaking>(parts_->making).check();
+    if (auto* attaching = std::get_if<control::ApplyInTheMaking>(&parts_->prepared))
+        return attaching->check();
+    return std::get<control::TableInTheMaking>(parts_->prepared).check();
 }
 
-Result<HookDone> HookInTheMaking::commit() {
+Result<HookDone> PreparedHook::commit() {
     HookDone done;
     done.testing = parts_->preparing;
-    if (auto* attaching = std::get_if<control::ApplyInTheMaking>(&parts_->making)) {
+    if (auto* attaching = std::get_if<control::ApplyInTheMaking>(&parts_->prepared)) {
         const auto start = std::chrono::steady_clock::now();
         SIEVE_ASSIGN(control::Applied applied, attaching->commit());
         done.program_id = applied.hook.ours ? applied.hook.ours->id : 0;
@@ -586,7 +586,8 @@ Result<HookDone> HookInTheMaking::commit() {
         done.testing += since(start);
         return done;
     }
-    SIEVE_ASSIGN(control::TableChanged changed, std::get<control::TableInTheMaking>(parts_->making).commit());
+    SIEVE_ASSIGN(control::TableChanged changed,
+                 std::get<control::TableInTheMaking>(parts_->prepared).commit());
     done.program_id = changed.hook.ours ? changed.hook.ours->id : 0;
     done.warnings = std::move(changed.warnings);
     for (const control::ReadySet& set : changed.brought_in) done.brought_in.push_back(set.name);
@@ -607,11 +608,11 @@ Result<HookDone> carry_out(control::Kernel& kernel, const Configuration& configu
         SIEVE_TRY(control::unload(kernel, {.interface = plan.interface, .point = plan.point}, observer));
         return done;
     }
-    SIEVE_ASSIGN(HookInTheMaking making, HookInTheMaking::prepare(kernel, configuration, plan, identities,
-                                                                  state, observer, safety, catch_up));
+    SIEVE_ASSIGN(PreparedHook prepared, PreparedHook::prepare(kernel, configuration, plan, identities, state,
+                                                              observer, safety, catch_up));
     SIEVE_ASSIGN(const control::Held lock, control::hold_lock(kernel, observer));
-    SIEVE_TRY(making.check());
-    return making.commit();
+    SIEVE_TRY(prepared.check());
+    return prepared.commit();
 }
 
 Result<std::optional<control::Rejoined>>

@@ -151,25 +151,25 @@ using CatchUp = std::function<void(const std::string& set, std::uint32_t map_id)
 
 // The same in three parts, for hooks that change together: all are prepared, then all are checked under one
 // lock, then all are committed (control/change_table.hpp).
-class HookInTheMaking {
+class PreparedHook {
   public:
     // For HookStep::attach and HookStep::change. `kernel` and what `safety` points to outlive the result, as
     // do the plan and the configuration.
-    [[nodiscard]] static Result<HookInTheMaking>
+    [[nodiscard]] static Result<PreparedHook>
     prepare(control::Kernel& kernel, const Configuration& configuration, const HookPlan& plan,
             const std::map<std::string, std::string>& identities, const StateDirectory& state,
             const control::Observer& observer, const control::Safety& safety = {},
             const CatchUp& catch_up = {});
-    HookInTheMaking(HookInTheMaking&&) noexcept;
-    HookInTheMaking& operator=(HookInTheMaking&&) noexcept;
-    ~HookInTheMaking();
+    PreparedHook(PreparedHook&&) noexcept;
+    PreparedHook& operator=(PreparedHook&&) noexcept;
+    ~PreparedHook();
 
     [[nodiscard]] Status check();
     [[nodiscard]] Result<HookDone> commit();
 
   private:
     struct Parts;
-    explicit HookInTheMaking(std::unique_ptr<Parts> parts);
+    explicit PreparedHook(std::unique_ptr<Parts> parts);
     std::unique_ptr<Parts> parts_;
 };
 

@@ -24,12 +24,12 @@
 #include <fmt/core.h>
 
 #include "libsieve/service/download/url.hpp"
-#include "libsieve/service/lists/claim_file.hpp"
+#include "libsieve/service/lists/decision_file.hpp"
 #include "libsieve/service/lists/decisions.hpp"
 #include "libsieve/service/sandbox/child.hpp"
 #include "libsieve/service/sandbox/child_messages.hpp"
 #include "libsieve/service/sandbox/child_work.hpp"
-#include "libsieve/util/shortage.hpp"
+#include "libsieve/util/out_of_memory.hpp"
 #include "libsieve/util/write_all.hpp"
 
 namespace sieve::service {
@@ -116,7 +116,7 @@ Status read_decisions(const FetchOrder& order) {
     SIEVE_ASSIGN(const live::Decisions decisions,
                  live::parse_decisions(text, order.decisions->filter,
                                        live::Time(std::chrono::milliseconds(order.decisions->now))));
-    return live::write_claim_file(decisions, body + 1);
+    return live::write_decision_file(decisions, body + 1);
 }
 
 // What the API means by its refusal.
@@ -240,7 +240,7 @@ tl::expected<std::string, ChildFailure> follow_order(std::span<const ChildTask> 
 }
 
 // Without asking for memory.
-void report_shortage() {
+void report_out_of_memory() {
     constexpr std::string_view line =
         R"({"failed":{"kind":"out_of_memory","message":"there is not enough memory"}})"
         "\n";
@@ -252,8 +252,8 @@ void report_shortage() {
     try {
         if (const std::exception_ptr error = std::current_exception()) std::rethrow_exception(error);
     } catch (const std::exception& error) {
-        if (is_shortage(error)) {
-            report_shortage();
+        if (is_out_of_memory(error)) {
+            report_out_of_memory();
             ::_exit(0);
         }
         // The last words of a child that has a bug.
@@ -286,8 +286,8 @@ std::optional<int> run_as_child(int argc, char** argv, std::span<const ChildTask
         auto done = follow_order(tasks);
         say(done ? std::move(*done) : write_failure(done.error()));
     } catch (const std::exception& error) {
-        if (!is_shortage(error)) throw;
-        report_shortage();
+        if (!is_out_of_memory(error)) throw;
+        report_out_of_memory();
     }
     // Static objects and threads of libraries need no orderly end, and the image is written.
     ::_exit(0);

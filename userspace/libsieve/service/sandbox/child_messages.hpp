@@ -31,7 +31,7 @@ struct DecisionOrder {
 };
 
 // Descriptors: the empty file that takes the body and, with `decisions`, the one that takes what the body
-// says (live/claim_file.hpp).
+// says (lists/decision_file.hpp).
 struct FetchOrder {
     Confinement confinement;
     HttpRequest request;

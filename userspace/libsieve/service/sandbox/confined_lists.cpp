@@ -19,7 +19,7 @@
 
 #include "libsieve/service/lists/list_stream.hpp"
 #include "libsieve/service/sandbox/child_messages.hpp"
-#include "libsieve/util/shortage.hpp"
+#include "libsieve/util/out_of_memory.hpp"
 #include "libsieve/util/unique_fd.hpp"
 #include "libsieve/util/write_all.hpp"
 
@@ -252,7 +252,7 @@ Result<FoundList> read_confined(std::span<Input> inputs, const ListQuestion& que
     try {
         return Reading(inputs, question, child).run();
     } catch (const std::exception& problem) {
-        if (!is_shortage(problem)) throw;
+        if (!is_out_of_memory(problem)) throw;
         return failure(ErrorKind::out_of_memory,
                        fmt::format("{}: its keys do not fit into memory", inputs.front().name()));
     }

@@ -12,7 +12,7 @@
 #include <optional>
 #include <string>
 
-#include "libsieve/service/lists/claim.hpp"
+#include "libsieve/service/lists/timed_entry.hpp"
 #include "libsieve/service/sources/backoff.hpp"
 
 namespace sieve::service::live {

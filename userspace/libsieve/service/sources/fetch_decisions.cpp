@@ -14,7 +14,7 @@
 #include <fmt/ranges.h>
 
 #include "libsieve/service/download/url.hpp"
-#include "libsieve/service/lists/claim_file.hpp"
+#include "libsieve/service/lists/decision_file.hpp"
 #include "libsieve/service/sandbox/child.hpp"
 #include "libsieve/service/sandbox/child_messages.hpp"
 #include "libsieve/util/printable.hpp"
@@ -129,7 +129,7 @@ tl::expected<Decisions, GatherFailure> fetch_decisions(const CrowdsecSpec& sourc
              {}});
     auto answer = read_report<HttpAnswer>(end->report);
     if (!answer) return tl::unexpected(GatherFailure{{answer.error().error}, answer.error().retry_after});
-    Result<Decisions> decisions = read_claim_file(parsed.get());
+    Result<Decisions> decisions = read_decision_file(parsed.get());
     if (!decisions) {
         decisions.error().message =
             fmt::format("{}: {}", displayed_url(source.url), decisions.error().message);

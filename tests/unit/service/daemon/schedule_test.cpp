@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/service/daemon/agenda.hpp"
+#include "libsieve/service/daemon/schedule.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,20 +8,20 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class AgendaTest : public testing::Test {
+class ScheduleTest : public testing::Test {
   protected:
-    using Time = Agenda::Time;
+    using Time = Schedule::Time;
 
     Time now{1000h};
     double chance = 0.5; // no jitter either way
     Configuration configuration;
-    Agenda agenda{[this] { return chance; },
-                  {.quiet = 10ms, .longest = 250ms, .backoff = {.first = 10s, .most = 1h}}};
+    Schedule schedule{[this] { return chance; },
+                      {.quiet = 10ms, .longest = 250ms, .backoff = {.first = 10s, .most = 1h}}};
 
-    AgendaTest() {
+    ScheduleTest() {
         add("a", 1h);
         add("b", 2h);
-        agenda.follow(configuration, now);
+        schedule.follow(configuration, now);
     }
     void add(const std::string& name, std::chrono::seconds refresh) {
         SetConfiguration set;
@@ -43,108 +43,108 @@ class AgendaTest : public testing::Test {
     static constexpr RefreshRoom room{.far = true, .near = true, .near_long = true};
     // All that is due on this machine has been refreshed, and the cycle follows.
     std::optional<CycleOptions> take() {
-        while (const auto refresh = agenda.take_refresh(now, {.near = true, .near_long = true}))
-            agenda.refreshed(refresh->sets);
-        return agenda.take(now);
+        while (const auto refresh = schedule.take_refresh(now, {.near = true, .near_long = true}))
+            schedule.refreshed(refresh->sets);
+        return schedule.take(now);
     }
     // Runs the cycle that is due; the sets that it asked.
     std::set<std::string> run(SetOutcome outcome = SetOutcome::unchanged) {
         const auto cycle = take();
         if (!cycle) return {"nothing was due"};
-        agenda.done(*cycle, report(outcome), now);
+        schedule.done(*cycle, report(outcome), now);
         return cycle->sets;
     }
     // Past the first cycle, in which every set got an image.
     void begin() { EXPECT_EQ(run(SetOutcome::replaced), (std::set<std::string>{"a", "b"})); }
 };
 
-TEST_F(AgendaTest, TheStartComparesAndThenAsksEverySet) {
-    agenda.compare(now);
-    const auto first = agenda.take(now);
+TEST_F(ScheduleTest, TheStartComparesAndThenAsksEverySet) {
+    schedule.compare(now);
+    const auto first = schedule.take(now);
     ASSERT_TRUE(first);
     EXPECT_EQ(first->ask, Ask::nothing);
-    EXPECT_EQ(first->failing, Failing::stops_itself);
-    EXPECT_FALSE(agenda.take(now)) << "nothing was refreshed";
+    EXPECT_EQ(first->failing, OnFailure::go_on);
+    EXPECT_FALSE(schedule.take(now)) << "nothing was refreshed";
     const auto second = take();
     ASSERT_TRUE(second);
     EXPECT_EQ(second->ask, Ask::some);
     EXPECT_EQ(second->sets, (std::set<std::string>{"a", "b"}));
-    EXPECT_FALSE(agenda.take(now));
+    EXPECT_FALSE(schedule.take(now));
 }
 
-TEST_F(AgendaTest, TimersAreSpreadAroundTheInterval) {
+TEST_F(ScheduleTest, TimersAreSpreadAroundTheInterval) {
     chance = 0; // the earliest
     begin();
-    EXPECT_EQ(agenda.next_refresh(room), now + 54min);
-    EXPECT_EQ(agenda.next(), std::nullopt);
-    EXPECT_EQ(agenda.next_of("b"), now + 108min);
+    EXPECT_EQ(schedule.next_refresh(room), now + 54min);
+    EXPECT_EQ(schedule.next(), std::nullopt);
+    EXPECT_EQ(schedule.next_of("b"), now + 108min);
     now += 54min - 1ms;
     EXPECT_FALSE(take());
     now += 1ms;
     EXPECT_EQ(run(), std::set<std::string>{"a"});
-    EXPECT_EQ(agenda.next_of("a"), now + 54min);
+    EXPECT_EQ(schedule.next_of("a"), now + 54min);
 }
 
-TEST_F(AgendaTest, ATriggerWaitsUntilItIsQuiet) {
+TEST_F(ScheduleTest, ATriggerWaitsUntilItIsQuiet) {
     begin();
     const Time first = now;
-    agenda.lists_changed({"a"}, now);
-    EXPECT_EQ(agenda.next_refresh(room), now + 10ms);
-    EXPECT_FALSE(agenda.take_refresh(now + 9ms, room));
+    schedule.lists_changed({"a"}, now);
+    EXPECT_EQ(schedule.next_refresh(room), now + 10ms);
+    EXPECT_FALSE(schedule.take_refresh(now + 9ms, room));
     now += 9ms;
-    agenda.lists_changed({"a"}, now);
-    EXPECT_EQ(agenda.next_refresh(room), now + 10ms);
+    schedule.lists_changed({"a"}, now);
+    EXPECT_EQ(schedule.next_refresh(room), now + 10ms);
     // A stream of triggers does not hold it back for ever.
     while (now < first + 300ms) {
-        agenda.lists_changed({"a"}, now);
-        ASSERT_LE(*agenda.next_refresh(room), first + 250ms);
+        schedule.lists_changed({"a"}, now);
+        ASSERT_LE(*schedule.next_refresh(room), first + 250ms);
         now += 9ms;
     }
     EXPECT_EQ(run(), std::set<std::string>{"a"});
-    EXPECT_FALSE(agenda.take_refresh(now + 1min, room)); // one for all of them
+    EXPECT_FALSE(schedule.take_refresh(now + 1min, room)); // one for all of them
 }
 
-TEST_F(AgendaTest, TriggersDuringACycleLeadToAnother) {
+TEST_F(ScheduleTest, TriggersDuringACycleLeadToAnother) {
     begin();
-    agenda.lists_changed({"a"}, now);
+    schedule.lists_changed({"a"}, now);
     now += 10ms;
     const auto cycle = take();
     ASSERT_TRUE(cycle);
     EXPECT_EQ(cycle->sets, std::set<std::string>{"a"});
-    agenda.lists_changed({"a"}, now); // while it runs
-    agenda.interfaces_changed(now);
+    schedule.lists_changed({"a"}, now); // while it runs
+    schedule.interfaces_changed(now);
     now += 5s;
-    EXPECT_FALSE(agenda.take_refresh(now, room)) << "its image is being put in force";
-    agenda.lists_changed({"b"}, now - 5s);
-    agenda.done(*cycle, report(SetOutcome::replaced), now);
-    const auto compared = agenda.take(now);
+    EXPECT_FALSE(schedule.take_refresh(now, room)) << "its image is being put in force";
+    schedule.lists_changed({"b"}, now - 5s);
+    schedule.done(*cycle, report(SetOutcome::replaced), now);
+    const auto compared = schedule.take(now);
     ASSERT_TRUE(compared);
     EXPECT_EQ(compared->ask, Ask::nothing);
     EXPECT_EQ(run(), (std::set<std::string>{"a", "b"}));
-    EXPECT_FALSE(agenda.take_refresh(now + 1min, room));
+    EXPECT_FALSE(schedule.take_refresh(now + 1min, room));
 }
 
-TEST_F(AgendaTest, FailuresBackOffAndATriggerDoesNotWaitForThat) {
+TEST_F(ScheduleTest, FailuresBackOffAndATriggerDoesNotWaitForThat) {
     begin();
     now += 1h;
     EXPECT_EQ(run(SetOutcome::failed), std::set<std::string>{"a"});
     // Half of the wait is sure, the other half drawn.
-    EXPECT_EQ(agenda.next_of("a"), now + 7500ms);
+    EXPECT_EQ(schedule.next_of("a"), now + 7500ms);
     now += 7500ms;
     EXPECT_EQ(run(SetOutcome::failed), std::set<std::string>{"a"});
-    EXPECT_EQ(agenda.next_of("a"), now + 15s);
-    agenda.lists_changed({"a"}, now);
+    EXPECT_EQ(schedule.next_of("a"), now + 15s);
+    schedule.lists_changed({"a"}, now);
     now += 10ms;
     EXPECT_EQ(run(SetOutcome::replaced), std::set<std::string>{"a"});
-    EXPECT_EQ(agenda.next_of("a"), now + 1h);
+    EXPECT_EQ(schedule.next_of("a"), now + 1h);
     // What was refused does not become right by being asked more often.
-    agenda.lists_changed({"a"}, now);
+    schedule.lists_changed({"a"}, now);
     now += 10ms;
     run(SetOutcome::refused);
-    EXPECT_EQ(agenda.next_of("a"), now + 1h);
+    EXPECT_EQ(schedule.next_of("a"), now + 1h);
 }
 
-TEST_F(AgendaTest, AListWithoutAnEntryIsAskedForAgainSoon) {
+TEST_F(ScheduleTest, AListWithoutAnEntryIsAskedForAgainSoon) {
     begin();
     now += 2h;
     const auto cycle = take();
@@ -152,12 +152,12 @@ TEST_F(AgendaTest, AListWithoutAnEntryIsAskedForAgainSoon) {
     CycleReport refused = report(SetOutcome::refused);
     refused.sets[0].guard = Guard::empty;
     refused.sets[1].guard = Guard::shrink;
-    agenda.done(*cycle, refused, now);
-    EXPECT_LE(*agenda.next_of("a") - now, 10s);
-    EXPECT_EQ(*agenda.next_of("b") - now, 2h);
+    schedule.done(*cycle, refused, now);
+    EXPECT_LE(*schedule.next_of("a") - now, 10s);
+    EXPECT_EQ(*schedule.next_of("b") - now, 2h);
 }
 
-TEST_F(AgendaTest, AServerThatAsksForTimeGetsIt) {
+TEST_F(ScheduleTest, AServerThatAsksForTimeGetsIt) {
     begin();
     now += 1h;
     auto cycle = take();
@@ -166,8 +166,8 @@ TEST_F(AgendaTest, AServerThatAsksForTimeGetsIt) {
     CycleReport failing = report(SetOutcome::failed);
     failing.sets[0].failures = 1;
     failing.sets[0].ask_after = 33min;
-    agenda.done(*cycle, failing, now);
-    EXPECT_EQ(agenda.next_of("a"), now + 33min);
+    schedule.done(*cycle, failing, now);
+    EXPECT_EQ(schedule.next_of("a"), now + 33min);
     now += 33min;
     cycle = take();
     ASSERT_TRUE(cycle);
@@ -175,162 +175,162 @@ TEST_F(AgendaTest, AServerThatAsksForTimeGetsIt) {
     // The refresh was well, but no interface took the list: that is no reason to wait for an hour.
     failing.sets[0].failures = 0;
     failing.sets[0].ask_after = 1h;
-    agenda.done(*cycle, failing, now);
-    EXPECT_EQ(agenda.next_of("a"), now + 15s);
+    schedule.done(*cycle, failing, now);
+    EXPECT_EQ(schedule.next_of("a"), now + 15s);
 }
 
-TEST_F(AgendaTest, ACycleThatCouldNotRunIsTriedAgain) {
+TEST_F(ScheduleTest, ACycleThatCouldNotRunIsTriedAgain) {
     const auto cycle = take();
     ASSERT_TRUE(cycle);
-    agenda.failed(*cycle, now);
-    EXPECT_EQ(agenda.next_refresh(room), now + 7500ms);
-    agenda.compare(now);
-    const auto compared = agenda.take(now);
+    schedule.failed(*cycle, now);
+    EXPECT_EQ(schedule.next_refresh(room), now + 7500ms);
+    schedule.compare(now);
+    const auto compared = schedule.take(now);
     ASSERT_TRUE(compared);
-    agenda.failed(*compared, now);
+    schedule.failed(*compared, now);
     now += 7500ms;
-    const auto again = agenda.take(now);
+    const auto again = schedule.take(now);
     ASSERT_TRUE(again);
     EXPECT_EQ(again->ask, Ask::nothing);
 }
 
-TEST_F(AgendaTest, AHookThatFailsIsComparedAgain) {
+TEST_F(ScheduleTest, AHookThatFailsIsComparedAgain) {
     begin();
     CycleReport failing = report(SetOutcome::unchanged);
     failing.hooks.emplace_back();
     failing.hooks.back().error = Error{ErrorKind::busy, "process 1 is at work"};
-    agenda.compare(now);
-    agenda.done(*agenda.take(now), failing, now);
-    EXPECT_EQ(agenda.next(), now + 7500ms);
+    schedule.compare(now);
+    schedule.done(*schedule.take(now), failing, now);
+    EXPECT_EQ(schedule.next(), now + 7500ms);
     now += 7500ms;
-    agenda.done(*agenda.take(now), failing, now);
-    EXPECT_EQ(agenda.next(), now + 15s);
+    schedule.done(*schedule.take(now), failing, now);
+    EXPECT_EQ(schedule.next(), now + 15s);
     now += 15s;
-    agenda.done(*agenda.take(now), report(SetOutcome::unchanged), now);
-    EXPECT_EQ(agenda.next(), std::nullopt);
-    EXPECT_EQ(agenda.failures(), 0U);
+    schedule.done(*schedule.take(now), report(SetOutcome::unchanged), now);
+    EXPECT_EQ(schedule.next(), std::nullopt);
+    EXPECT_EQ(schedule.failures(), 0U);
 }
 
-TEST_F(AgendaTest, ACycleThatIsCalledOffIsDueAgain) {
+TEST_F(ScheduleTest, ACycleThatIsCalledOffIsDueAgain) {
     begin();
-    agenda.lists_changed({"b"}, now);
+    schedule.lists_changed({"b"}, now);
     now += 10ms;
     const auto cycle = take();
     ASSERT_TRUE(cycle);
-    agenda.called_off(*cycle, now);
+    schedule.called_off(*cycle, now);
     EXPECT_EQ(run(), std::set<std::string>{"b"});
 }
 
 // No hook gets its table before every set of it has an image, and a set's image is kept only when it is live.
 // Such as when the state directory was removed: an interface that comes must not wait for a timer.
-TEST_F(AgendaTest, ASetThatLostItsImageIsAskedAtOnce) {
+TEST_F(ScheduleTest, ASetThatLostItsImageIsAskedAtOnce) {
     begin();
     now += 1min;
     EXPECT_FALSE(take());
-    agenda.compare(now);
-    const auto cycle = agenda.take(now);
+    schedule.compare(now);
+    const auto cycle = schedule.take(now);
     ASSERT_TRUE(cycle);
-    agenda.done(*cycle, report(SetOutcome::unchanged, false), now);
+    schedule.done(*cycle, report(SetOutcome::unchanged, false), now);
     EXPECT_EQ(run(SetOutcome::replaced), (std::set<std::string>{"a", "b"}));
     EXPECT_FALSE(take());
 }
 
-TEST_F(AgendaTest, ASourceFarAwayIsAskedByItself) {
+TEST_F(ScheduleTest, ASourceFarAwayIsAskedByItself) {
     add("far", 1h);
     configuration.sets.back().sources = {HttpSpec{"http://192.0.2.1/list"}};
-    agenda.follow(configuration, now);
+    schedule.follow(configuration, now);
     begin(); // without it
     const RefreshRoom healthy{.far = true};
-    const RefreshRoom both{.far = true, .failing = true};
+    const RefreshRoom both{.far = true, .on_failure = true};
     const auto taken = [&](RefreshRoom room) {
-        const auto refresh = agenda.take_refresh(now, room);
+        const auto refresh = schedule.take_refresh(now, room);
         return refresh && refresh->far && refresh->sets == std::set<std::string>{"far"};
     };
-    EXPECT_FALSE(agenda.take_refresh(now, {})) << "there is no room";
-    EXPECT_EQ(agenda.next_refresh({}), std::nullopt);
-    EXPECT_EQ(agenda.next_refresh(healthy), now);
+    EXPECT_FALSE(schedule.take_refresh(now, {})) << "there is no room";
+    EXPECT_EQ(schedule.next_refresh({}), std::nullopt);
+    EXPECT_EQ(schedule.next_refresh(healthy), now);
     EXPECT_TRUE(taken(healthy));
     // While it is asked, all others go on, and it is not asked again.
     now += 2h;
     EXPECT_FALSE(taken(both));
     EXPECT_EQ(run(), (std::set<std::string>{"a", "b"}));
-    agenda.refreshed({"far"});
-    EXPECT_LE(agenda.next(), now);
+    schedule.refreshed({"far"});
+    EXPECT_LE(schedule.next(), now);
     EXPECT_EQ(run(SetOutcome::failed), std::set<std::string>{"far"});
-    EXPECT_TRUE(agenda.fails("far"));
+    EXPECT_TRUE(schedule.fails("far"));
     // One that failed needs room for such.
     now += 1h;
     EXPECT_FALSE(taken(healthy));
     EXPECT_TRUE(taken(both));
-    agenda.called_off({.sets = {"far"}}, now);
+    schedule.called_off({.sets = {"far"}}, now);
     EXPECT_TRUE(taken(both));
-    agenda.lists_changed({"far"}, now); // it has a file, too
-    agenda.refreshed({"far"});
+    schedule.lists_changed({"far"}, now); // it has a file, too
+    schedule.refreshed({"far"});
     EXPECT_TRUE(run().contains("far"));
-    EXPECT_FALSE(agenda.fails("far"));
+    EXPECT_FALSE(schedule.fails("far"));
     now += 10ms;
     EXPECT_TRUE(taken(healthy)) << "it changed meanwhile";
     // A reload forgets what another configuration was told.
-    agenda.refreshed({"far"});
-    agenda.follow(configuration, now);
+    schedule.refreshed({"far"});
+    schedule.follow(configuration, now);
     EXPECT_TRUE(taken(healthy));
 }
 
 // A long list has a refresh of its own, so that the others do not wait for it.
-TEST_F(AgendaTest, ALongListIsRefreshedByItself) {
+TEST_F(ScheduleTest, ALongListIsRefreshedByItself) {
     CycleReport first = report(SetOutcome::replaced);
     first.sets[1].last_good->entries = long_list + 1;
-    auto refresh = agenda.take_refresh(now, room);
+    auto refresh = schedule.take_refresh(now, room);
     ASSERT_TRUE(refresh);
     EXPECT_EQ(refresh->sets, (std::set<std::string>{"a", "b"})) << "nobody knows yet how long they are";
     EXPECT_TRUE(refresh->is_long);
-    agenda.refreshed(refresh->sets);
-    agenda.done(*agenda.take(now), first, now);
+    schedule.refreshed(refresh->sets);
+    schedule.done(*schedule.take(now), first, now);
     now += 2h;
-    refresh = agenda.take_refresh(now, room);
+    refresh = schedule.take_refresh(now, room);
     EXPECT_EQ(refresh->sets, std::set<std::string>{"a"}) << "it has been due for longer";
     EXPECT_FALSE(refresh->is_long);
-    refresh = agenda.take_refresh(now, {.near = true});
+    refresh = schedule.take_refresh(now, {.near = true});
     EXPECT_FALSE(refresh) << "there is no room for long ones";
-    refresh = agenda.take_refresh(now, room);
+    refresh = schedule.take_refresh(now, room);
     EXPECT_EQ(refresh->sets, std::set<std::string>{"b"});
     EXPECT_TRUE(refresh->is_long);
     // While it is built, the other changes, and comes into force.
-    agenda.refreshed({"a"});
-    EXPECT_EQ(agenda.take(now)->sets, std::set<std::string>{"a"});
+    schedule.refreshed({"a"});
+    EXPECT_EQ(schedule.take(now)->sets, std::set<std::string>{"a"});
 }
 
-TEST_F(AgendaTest, SetsThatChangeTogetherAreAtWorkTogether) {
+TEST_F(ScheduleTest, SetsThatChangeTogetherAreAtWorkTogether) {
     begin();
-    agenda.lists_changed({"a"}, now);
+    schedule.lists_changed({"a"}, now);
     now += 10ms;
-    auto refresh = agenda.take_refresh(now, room);
+    auto refresh = schedule.take_refresh(now, room);
     ASSERT_TRUE(refresh);
-    EXPECT_TRUE(agenda.join({"b"}));
-    EXPECT_FALSE(agenda.join({"b"})) << "it is at work already";
-    agenda.lists_changed({"b"}, now);
+    EXPECT_TRUE(schedule.join({"b"}));
+    EXPECT_FALSE(schedule.join({"b"})) << "it is at work already";
+    schedule.lists_changed({"b"}, now);
     now += 10ms;
-    EXPECT_FALSE(agenda.take_refresh(now, room));
-    agenda.refreshed({"a", "b"});
-    const auto cycle = agenda.take(now);
+    EXPECT_FALSE(schedule.take_refresh(now, room));
+    schedule.refreshed({"a", "b"});
+    const auto cycle = schedule.take(now);
     EXPECT_EQ(cycle->sets, (std::set<std::string>{"a", "b"}));
-    EXPECT_FALSE(agenda.join({"a"})) << "its cycle is at work";
-    agenda.done(*cycle, report(SetOutcome::replaced), now);
-    EXPECT_EQ(agenda.take_refresh(now, room)->sets, std::set<std::string>{"b"}) << "it changed meanwhile";
+    EXPECT_FALSE(schedule.join({"a"})) << "its cycle is at work";
+    schedule.done(*cycle, report(SetOutcome::replaced), now);
+    EXPECT_EQ(schedule.take_refresh(now, room)->sets, std::set<std::string>{"b"}) << "it changed meanwhile";
 }
 
-TEST_F(AgendaTest, AReloadKeepsTheTimesOfSetsThatStay) {
+TEST_F(ScheduleTest, AReloadKeepsTheTimesOfSetsThatStay) {
     begin();
     now += 30min;
     configuration.sets.erase(configuration.sets.begin() + 1);
     configuration.sets[0].refresh = 10min; // less than what is left of the hour
     add("c", 1h);
-    agenda.follow(configuration, now);
-    EXPECT_EQ(agenda.next_of("a"), now + 10min);
-    EXPECT_EQ(agenda.next_of("b"), std::nullopt);
-    EXPECT_EQ(agenda.next_of("c"), now);
-    EXPECT_EQ(agenda.next_refresh(room), now);
-    agenda.lists_changed({"b"}, now); // whose watch has not ended yet
+    schedule.follow(configuration, now);
+    EXPECT_EQ(schedule.next_of("a"), now + 10min);
+    EXPECT_EQ(schedule.next_of("b"), std::nullopt);
+    EXPECT_EQ(schedule.next_of("c"), now);
+    EXPECT_EQ(schedule.next_refresh(room), now);
+    schedule.lists_changed({"b"}, now); // whose watch has not ended yet
     EXPECT_EQ(run(), std::set<std::string>{"c"});
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/service/monitor/ledger.hpp"
+#include "libsieve/service/monitor/statistics.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,15 +24,15 @@ using test::SmallKernel;
 const HookId eth0{"eth0", kernel::HookPoint::xdp};
 constexpr Clock::time_point start{std::chrono::seconds(1'700'000'000)};
 
-class LedgerTest : public testing::Test {
+class StatisticsTest : public testing::Test {
   protected:
-    LedgerTest() {
-        std::string pattern = (std::filesystem::temp_directory_path() / "sieve-ledger-XXXXXX").string();
+    StatisticsTest() {
+        std::string pattern = (std::filesystem::temp_directory_path() / "sieve-statistics-XXXXXX").string();
         folder_ = ::mkdtemp(pattern.data());
     }
-    ~LedgerTest() override { std::filesystem::remove_all(folder_); }
+    ~StatisticsTest() override { std::filesystem::remove_all(folder_); }
 
-    [[nodiscard]] Ledger::Settings settings() const {
+    [[nodiscard]] Statistics::Settings settings() const {
         return {.version = "1", .counters_file = folder_ + "/counters.json"};
     }
     static Configuration configured(std::vector<std::string> names) {
@@ -54,9 +54,9 @@ class LedgerTest : public testing::Test {
     std::string folder_;
 };
 
-TEST_F(LedgerTest, CountsARefreshForEachSetThatWasAsked) {
-    Ledger ledger(settings());
-    ledger.set_configuration(configured({"asked", "refused", "not"}));
+TEST_F(StatisticsTest, CountsARefreshForEachSetThatWasAsked) {
+    Statistics statistics(settings());
+    statistics.set_configuration(configured({"asked", "refused", "not"}));
     CycleReport report;
     report.sets = {report_of("asked", SetOutcome::replaced), report_of("refused", SetOutcome::refused),
                    report_of("not", SetOutcome::unchanged)};
@@ -66,8 +66,8 @@ TEST_F(LedgerTest, CountsARefreshForEachSetThatWasAsked) {
     report.sets[0].times = {.fetching = 1s, .reading = 200ms, .building = 300ms};
     report.changed = true;
     report.missing = {"eth9"};
-    ledger.note_cycle(report, {.at = start, .took = 2s, .asked = {"asked", "refused"}});
-    const Record record = ledger.record();
+    statistics.note_cycle(report, {.at = start, .took = 2s, .asked = {"asked", "refused"}});
+    const StatisticsCopy record = statistics.record();
     EXPECT_EQ(record.cycles, 1U);
     EXPECT_EQ(record.cycles_changed, 1U);
     EXPECT_EQ(record.cycle_time.sum, Seconds(2));
@@ -86,31 +86,31 @@ TEST_F(LedgerTest, CountsARefreshForEachSetThatWasAsked) {
     EXPECT_FALSE(record.sets.at("not").last);
 }
 
-TEST_F(LedgerTest, ACycleThatChangedNothingLeavesWhatWasKnown) {
-    Ledger ledger(settings());
-    ledger.note_cycle_failed({ErrorKind::bad_input, "no"}, {.at = start, .took = 1s});
-    EXPECT_EQ(ledger.record().cycle_error, "no");
-    EXPECT_EQ(ledger.record().cycles_failed, 1U);
-    ledger.note_cycle({}, {.at = start, .took = 1s});
-    EXPECT_FALSE(ledger.record().cycle_error);
-    EXPECT_EQ(ledger.record().cycles, 2U);
+TEST_F(StatisticsTest, ACycleThatChangedNothingLeavesWhatWasKnown) {
+    Statistics statistics(settings());
+    statistics.note_cycle_failed({ErrorKind::bad_input, "no"}, {.at = start, .took = 1s});
+    EXPECT_EQ(statistics.record().cycle_error, "no");
+    EXPECT_EQ(statistics.record().cycles_failed, 1U);
+    statistics.note_cycle({}, {.at = start, .took = 1s});
+    EXPECT_FALSE(statistics.record().cycle_error);
+    EXPECT_EQ(statistics.record().cycles, 2U);
 }
 
-TEST_F(LedgerTest, ForgetsSetsThatTheConfigurationLacks) {
-    Ledger ledger(settings());
-    ledger.set_configuration(configured({"a", "b"}));
-    ledger.note_refresh("a", {.result = SetOutcome::replaced, .at = start});
-    ledger.note_refresh("b", {.result = SetOutcome::replaced, .at = start});
-    ledger.set_configuration(configured({"b"}));
-    EXPECT_EQ(ledger.record().sets.size(), 1U);
-    EXPECT_EQ(ledger.record().sets.at("b").refreshes[static_cast<std::size_t>(SetOutcome::replaced)], 1U);
+TEST_F(StatisticsTest, ForgetsSetsThatTheConfigurationLacks) {
+    Statistics statistics(settings());
+    statistics.set_configuration(configured({"a", "b"}));
+    statistics.note_refresh("a", {.result = SetOutcome::replaced, .at = start});
+    statistics.note_refresh("b", {.result = SetOutcome::replaced, .at = start});
+    statistics.set_configuration(configured({"b"}));
+    EXPECT_EQ(statistics.record().sets.size(), 1U);
+    EXPECT_EQ(statistics.record().sets.at("b").refreshes[static_cast<std::size_t>(SetOutcome::replaced)], 1U);
 }
 
-TEST_F(LedgerTest, AddsUpChangesInPlace) {
-    Ledger ledger(settings());
-    ledger.note_live_change("a", {.inserted = 5, .deleted = 1, .took = 3ms, .at = start});
-    ledger.note_live_change("a", {.inserted = 2, .took = 1ms, .rebuild_due = true, .at = start + 1s});
-    const SetHistory set = ledger.record().sets.at("a");
+TEST_F(StatisticsTest, AddsUpChangesInPlace) {
+    Statistics statistics(settings());
+    statistics.note_live_change("a", {.inserted = 5, .deleted = 1, .took = 3ms, .at = start});
+    statistics.note_live_change("a", {.inserted = 2, .took = 1ms, .rebuild_due = true, .at = start + 1s});
+    const SetHistory set = statistics.record().sets.at("a");
     EXPECT_EQ(set.live_changes, 2U);
     EXPECT_EQ(set.live_inserted, 7U);
     EXPECT_EQ(set.live_deleted, 1U);
@@ -118,26 +118,26 @@ TEST_F(LedgerTest, AddsUpChangesInPlace) {
     EXPECT_EQ(set.confirmed, start + 1s);
 }
 
-TEST_F(LedgerTest, RemembersWhetherTheConfigurationIsValid) {
-    Ledger ledger(settings());
-    ledger.note_reload(Error{ErrorKind::bad_input, "line 4"}, start);
-    EXPECT_EQ(ledger.record().reload_error, "line 4");
-    ledger.note_reload(std::nullopt, start);
-    EXPECT_FALSE(ledger.record().reload_error);
-    EXPECT_EQ(ledger.record().reloads, 2U);
-    EXPECT_EQ(ledger.record().reloads_failed, 1U);
+TEST_F(StatisticsTest, RemembersWhetherTheConfigurationIsValid) {
+    Statistics statistics(settings());
+    statistics.note_reload(Error{ErrorKind::bad_input, "line 4"}, start);
+    EXPECT_EQ(statistics.record().reload_error, "line 4");
+    statistics.note_reload(std::nullopt, start);
+    EXPECT_FALSE(statistics.record().reload_error);
+    EXPECT_EQ(statistics.record().reloads, 2U);
+    EXPECT_EQ(statistics.record().reloads_failed, 1U);
 }
 
-TEST_F(LedgerTest, TheHistoryIsAnHourOfMoments) {
-    Ledger ledger(settings());
+TEST_F(StatisticsTest, TheHistoryIsAnHourOfMoments) {
+    Statistics statistics(settings());
     SmallKernel kernel;
     kernel.replace_program();
     kernel.add("a");
     for (int second = 0; second < 7200; second++) {
         kernel.packets("a", 1);
-        ledger.observe(kernel.samples(), start + std::chrono::seconds(second));
+        statistics.observe(kernel.samples(), start + std::chrono::seconds(second));
     }
-    const std::vector<Moment> history = ledger.history();
+    const std::vector<Moment> history = statistics.history();
     ASSERT_EQ(history.size(), 361U); // every 10 s, both ends
     EXPECT_EQ(history.back().at - history.front().at, 1h);
     EXPECT_EQ(history.back().hooks.at(eth0).dropped.packets - history.front().hooks.at(eth0).dropped.packets,
@@ -145,20 +145,20 @@ TEST_F(LedgerTest, TheHistoryIsAnHourOfMoments) {
     EXPECT_EQ(history.back().sets.at(eth0).at("a").matches.packets, 7191U);
 }
 
-TEST_F(LedgerTest, KeepsCountersForTheNextStart) {
+TEST_F(StatisticsTest, KeepsCountersForTheNextStart) {
     SmallKernel kernel;
     kernel.replace_program();
     kernel.add("a");
     kernel.packets("a", 5);
     {
-        Ledger ledger(settings());
-        ledger.observe(kernel.samples(), start);
+        Statistics statistics(settings());
+        statistics.observe(kernel.samples(), start);
     }
     kernel.packets("a", 2);
     kernel.remove("a"); // while nobody looks
     kernel.add("b");
     kernel.packets("b", 1);
-    Ledger next(settings());
+    Statistics next(settings());
     EXPECT_EQ(next.totals(eth0, "a").matches.packets, 5U);
     next.observe(kernel.samples(), start + 20s);
     EXPECT_EQ(next.totals(eth0, "a").matches.packets, 7U);
@@ -167,47 +167,47 @@ TEST_F(LedgerTest, KeepsCountersForTheNextStart) {
 }
 
 // A file that is half written or not ours is as good as none.
-TEST_F(LedgerTest, StartsWithAnyFile) {
+TEST_F(StatisticsTest, StartsWithAnyFile) {
     for (const char* content : {"", "{", "\xff\xff", "{\"counters\":1}", "[[[[[[[["}) {
         std::ofstream(settings().counters_file) << content;
-        Ledger ledger(settings());
-        EXPECT_EQ(ledger.totals(eth0).dropped.packets, 0U) << content;
+        Statistics statistics(settings());
+        EXPECT_EQ(statistics.totals(eth0).dropped.packets, 0U) << content;
     }
 }
 
 // A disk that is full: the service goes on, and says so.
-TEST_F(LedgerTest, StartsWithWhatIsNoFile) {
+TEST_F(StatisticsTest, StartsWithWhatIsNoFile) {
     const std::string path = settings().counters_file;
     std::filesystem::remove(path);
     std::filesystem::create_directory(path);
     {
-        Ledger ledger(settings());
-        EXPECT_FALSE(ledger.keep());
-        EXPECT_TRUE(ledger.record().keeping_error);
+        Statistics statistics(settings());
+        EXPECT_FALSE(statistics.keep());
+        EXPECT_TRUE(statistics.record().keeping_error);
     }
     std::filesystem::remove(path);
     ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
-    Ledger ledger(settings());
-    EXPECT_TRUE(ledger.keep()) << "the file takes the place of the pipe";
+    Statistics statistics(settings());
+    EXPECT_TRUE(statistics.keep()) << "the file takes the place of the pipe";
     EXPECT_TRUE(std::filesystem::is_regular_file(path));
 }
 
-TEST_F(LedgerTest, SaysThatCountersCannotBeKept) {
-    Ledger::Settings lost = settings();
+TEST_F(StatisticsTest, SaysThatCountersCannotBeKept) {
+    Statistics::Settings lost = settings();
     lost.counters_file = folder_ + "/missing/counters.json";
-    Ledger ledger(lost);
+    Statistics statistics(lost);
     SmallKernel kernel;
     kernel.replace_program();
-    ledger.observe(kernel.samples(), start);
-    ASSERT_TRUE(ledger.record().keeping_error);
-    EXPECT_NE(ledger.record().keeping_error->find("No such file or directory"), std::string::npos);
+    statistics.observe(kernel.samples(), start);
+    ASSERT_TRUE(statistics.record().keeping_error);
+    EXPECT_NE(statistics.record().keeping_error->find("No such file or directory"), std::string::npos);
     std::filesystem::create_directory(folder_ + "/missing");
-    EXPECT_TRUE(ledger.keep());
-    EXPECT_FALSE(ledger.record().keeping_error);
+    EXPECT_TRUE(statistics.keep());
+    EXPECT_FALSE(statistics.record().keeping_error);
 }
 
-TEST_F(LedgerTest, ManyThreadsMayTellIt) {
-    Ledger ledger(settings());
+TEST_F(StatisticsTest, ManyThreadsMayTellIt) {
+    Statistics statistics(settings());
     SmallKernel kernel;
     kernel.replace_program();
     kernel.add("a");
@@ -217,15 +217,16 @@ TEST_F(LedgerTest, ManyThreadsMayTellIt) {
     for (int i = 0; i < 4; i++)
         threads.emplace_back([&] {
             for (int k = 0; k < 200; k++) {
-                ledger.note_refresh("a", {.result = SetOutcome::unchanged});
-                ledger.observe(samples);
-                (void)ledger.record();
-                (void)ledger.history();
+                statistics.note_refresh("a", {.result = SetOutcome::unchanged});
+                statistics.observe(samples);
+                (void)statistics.record();
+                (void)statistics.history();
             }
         });
     for (std::thread& thread : threads) thread.join();
-    EXPECT_EQ(ledger.record().sets.at("a").refreshes[static_cast<std::size_t>(SetOutcome::unchanged)], 800U);
-    EXPECT_EQ(ledger.totals(eth0, "a").matches.packets, 3U);
+    EXPECT_EQ(statistics.record().sets.at("a").refreshes[static_cast<std::size_t>(SetOutcome::unchanged)],
+              800U);
+    EXPECT_EQ(statistics.totals(eth0, "a").matches.packets, 3U);
 }
 
 TEST(Staleness, IsThreeIntervalsWithoutAWord) {

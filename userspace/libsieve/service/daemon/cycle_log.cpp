@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/service/daemon/narrator.hpp"
+#include "libsieve/service/daemon/cycle_log.hpp"
 
 #include <algorithm>
 #include <array>
@@ -75,7 +75,7 @@ std::string span_text(std::chrono::milliseconds span) {
     return fmt::format("{:.0f} h", seconds / 3600);
 }
 
-void Narrator::follow(const Configuration& configuration) {
+void CycleLog::follow(const Configuration& configuration) {
     std::erase_if(sets_, [&](const auto& known) { return configuration.find_set(known.first) == nullptr; });
     hooks_.clear(); // as they are is said anew
     paused_.clear();
@@ -83,7 +83,7 @@ void Narrator::follow(const Configuration& configuration) {
     otherwise_.clear();
 }
 
-void Narrator::tell(const CycleOptions& cycle, const CycleReport& report, std::chrono::milliseconds took) {
+void CycleLog::tell(const CycleOptions& cycle, const CycleReport& report, std::chrono::milliseconds took) {
     for (const HookReport& hook : report.hooks) tell_hook(hook);
     tell_gone(report);
     for (const SetReport& set : report.sets)
@@ -91,7 +91,7 @@ void Narrator::tell(const CycleOptions& cycle, const CycleReport& report, std::c
     tell_missing(report);
 }
 
-void Narrator::tell_set(const SetReport& set, bool asked, std::chrono::milliseconds took) {
+void CycleLog::tell_set(const SetReport& set, bool asked, std::chrono::milliseconds took) {
     Set& known = sets_[set.name];
     known.entries = set.last_good ? set.last_good->entries : 0;
     if (!asked) return;
@@ -143,7 +143,7 @@ void Narrator::tell_set(const SetReport& set, bool asked, std::chrono::milliseco
                  fields);
 }
 
-void Narrator::tell_hook(const HookReport& hook) {
+void CycleLog::tell_hook(const HookReport& hook) {
     const HookPlan& plan = hook.plan;
     const std::string name = hook_name(plan);
     const LogFields fields{{"INTERFACE", plan.interface}, {"HOOK", kernel::hook_point_name(plan.point)}};
@@ -203,7 +203,7 @@ void Narrator::tell_hook(const HookReport& hook) {
     for (const control::Warning& warning : hook.done.warnings) log_.warning(warning.message, fields);
 }
 
-void Narrator::tell_waiting(const std::string& name, const HookPlan& plan, const Hook& before,
+void CycleLog::tell_waiting(const std::string& name, const HookPlan& plan, const Hook& before,
                             const LogFields& fields) {
     for (const WaitingSet& set : plan.waiting)
         if (!before.trouble.empty() || std::ranges::find(before.waiting, set) == before.waiting.end())
@@ -213,7 +213,7 @@ void Narrator::tell_waiting(const std::string& name, const HookPlan& plan, const
                      fields);
 }
 
-std::string Narrator::about_waiting(const WaitingSet& waiting) const {
+std::string CycleLog::about_waiting(const WaitingSet& waiting) const {
     std::string text = waiting_text(waiting);
     if (!waiting.behind.empty()) return text;
     const auto set = sets_.find(waiting.name);
@@ -227,7 +227,7 @@ std::string Narrator::about_waiting(const WaitingSet& waiting) const {
     return text;
 }
 
-void Narrator::tell_otherwise(const std::string& name, const HookPlan& plan, const LogFields& fields) {
+void CycleLog::tell_otherwise(const std::string& name, const HookPlan& plan, const LogFields& fields) {
     if (!plan.otherwise) {
         otherwise_.erase(name);
         return;
@@ -239,7 +239,7 @@ void Narrator::tell_otherwise(const std::string& name, const HookPlan& plan, con
                  fields);
 }
 
-void Narrator::tell_gone(const CycleReport& report) {
+void CycleLog::tell_gone(const CycleReport& report) {
     std::erase_if(paused_, [&](const std::string& known) {
         return std::none_of(report.hooks.begin(), report.hooks.end(), [&](const HookReport& hook) {
             return hook.plan.paused && hook_name(hook.plan) == known;
@@ -259,7 +259,7 @@ void Narrator::tell_gone(const CycleReport& report) {
     });
 }
 
-void Narrator::tell_missing(const CycleReport& report) {
+void CycleLog::tell_missing(const CycleReport& report) {
     std::set<std::string> now(report.missing.begin(), report.missing.end());
     for (const std::string& name : now)
         if (!missing_.contains(name)) {
@@ -279,7 +279,7 @@ std::string about_set(const std::string& set, const std::string& message) {
     return begin + text;
 }
 
-std::string Narrator::standing() const {
+std::string CycleLog::standing() const {
     std::set<std::string> in_force, not_yet;
     std::vector<std::string> working;
     std::vector<std::string> troubles;

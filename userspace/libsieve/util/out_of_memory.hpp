@@ -8,6 +8,6 @@ namespace sieve {
 
 // True if the exception means that memory or a thread could not be had: std::bad_alloc, std::system_error
 // with ENOMEM or EAGAIN, and the exception that oneTBB throws when pthread_create(3) fails.
-[[nodiscard]] bool is_shortage(const std::exception& error);
+[[nodiscard]] bool is_out_of_memory(const std::exception& error);
 
 } // namespace sieve

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/service/lists/claim_file.hpp"
+#include "libsieve/service/lists/decision_file.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/service/lists/claim_record.hpp"
+#include "libsieve/service/lists/timed_entry_record.hpp"
 #include "libsieve/util/printable.hpp"
 #include "libsieve/util/write_all.hpp"
 
@@ -46,7 +46,7 @@ std::string text_of(const char (&from)[size]) {
 
 } // namespace
 
-Status write_claim_file(const Decisions& decisions, int to) {
+Status write_decision_file(const Decisions& decisions, int to) {
     Head head{};
     head.magic = head_magic;
     head.added = decisions.added.size();
@@ -63,7 +63,7 @@ Status write_claim_file(const Decisions& decisions, int to) {
     return written;
 }
 
-Result<Decisions> read_claim_file(int from) {
+Result<Decisions> read_decision_file(int from) {
     const auto nonsense = [] { return bad_input("the parsed decisions are none"); };
     struct stat info {};
     if (::fstat(from, &info) != 0)
@@ -80,8 +80,8 @@ Result<Decisions> read_claim_file(int from) {
     if (size < sizeof(head)) return nonsense();
     std::memcpy(&head, text.data(), sizeof(head));
     std::string_view records = std::string_view(text).substr(sizeof(head));
-    const std::uint64_t count = records.size() / claim_record_bytes;
-    if (head.magic != head_magic || records.size() % claim_record_bytes != 0 || head.added > count ||
+    const std::uint64_t count = records.size() / timed_entry_record_bytes;
+    if (head.magic != head_magic || records.size() % timed_entry_record_bytes != 0 || head.added > count ||
         head.deleted != count - head.added)
         return nonsense();
     Decisions decisions;

@@ -37,19 +37,19 @@ struct PrefixHash {
 // "192.0.2.7" or "192.0.2.0/24".
 [[nodiscard]] std::string prefix_text(const Prefix& prefix);
 
-// The same prefix may have several claims; it stays on the list until the last of them has gone.
-struct Claim {
+// The same prefix may have several timed entries; it stays on the list until the last of them has gone.
+struct TimedEntry {
     Prefix prefix;
-    std::uint64_t id = 0; // tells one claim of a prefix from another: the number of the decision
+    std::uint64_t id = 0; // tells one timed entry of a prefix from another: the number of the decision
     Time until = never;
 
-    [[nodiscard]] friend bool operator==(const Claim&, const Claim&) = default;
+    [[nodiscard]] friend bool operator==(const TimedEntry&, const TimedEntry&) = default;
 };
 
 // What comes and what goes, in this order: first all of `removed`, then all of `added`.
-struct ClaimChange {
-    std::vector<Claim> removed; // their `until` means nothing
-    std::vector<Claim> added;   // a claim that is there already gets a new `until`
+struct EntryChange {
+    std::vector<TimedEntry> removed; // their `until` means nothing
+    std::vector<TimedEntry> added;   // a timed entry that is there already gets a new `until`
 
     [[nodiscard]] bool empty() const { return removed.empty() && added.empty(); }
 };

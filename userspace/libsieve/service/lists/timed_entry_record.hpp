@@ -8,16 +8,16 @@
 #include <string_view>
 #include <vector>
 
-#include "libsieve/service/lists/claim.hpp"
+#include "libsieve/service/lists/timed_entry.hpp"
 
 namespace sieve::service::live {
 
-inline constexpr std::size_t claim_record_bytes = 40;
+inline constexpr std::size_t timed_entry_record_bytes = 40;
 
-void append_claims(std::string& to, const std::vector<Claim>& claims);
+void append_claims(std::string& to, const std::vector<TimedEntry>& timed_entries);
 
-// Takes `count` records, which `from` must have, off its beginning. False if one of them is no claim: a
+// Takes `count` records, which `from` must have, off its beginning. False if one of them is no timed entry: a
 // prefix with an impossible length, or with bits beyond it.
-[[nodiscard]] bool take_claims(std::string_view& from, std::uint64_t count, std::vector<Claim>& to);
+[[nodiscard]] bool take_claims(std::string_view& from, std::uint64_t count, std::vector<TimedEntry>& to);
 
 } // namespace sieve::service::live

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Keeps one live set current: follows its stream or its files, lets claims expire, changes the filters in
-// force in place, and rebuilds them when that is due.
+// Keeps one live set current: follows its stream or its files, lets timed entries expire, changes the filters
+// in force in place, and rebuilds them when that is due.
 //
 // How a daemon uses it:
 //
@@ -23,7 +23,7 @@
 #include "libsieve/control/access/kernel.hpp"
 #include "libsieve/control/spec/observer.hpp"
 #include "libsieve/service/config/configuration.hpp"
-#include "libsieve/service/lists/claim.hpp"
+#include "libsieve/service/lists/timed_entry.hpp"
 #include "libsieve/service/live/live_set.hpp"
 #include "libsieve/service/safety/host_addresses.hpp"
 #include "libsieve/service/sources/fetch_decisions.hpp"
@@ -43,7 +43,7 @@ struct LiveEvent {
         remark,  // `text`
     };
     What what = What::remark;
-    std::string set{}; // or its companion
+    std::string set{}; // or its range set
     LiveChange change{};
     std::optional<RebuildReason> reason{}; // of a rebuild
     std::optional<Guard> guard{};          // that refused
@@ -56,8 +56,8 @@ struct LiveEvent {
 using FetchDecisions = std::function<tl::expected<Decisions, GatherFailure>(
     const CrowdsecSpec& source, CrowdsecStream::Ask ask, Time now, const SandboxSettings& settings)>;
 
-struct LiveKeeperSettings {
-    Configuration configuration{}; // as with_companions() made it
+struct LiveUpdaterSettings {
+    Configuration configuration{}; // as with_range_sets() made it
     std::string set{};             // the name of the live set
     SandboxSettings sandbox{};
     std::function<void(const LiveEvent& event)> tell{}; // called on the thread of step()
@@ -71,13 +71,13 @@ struct LiveKeeperSettings {
     FetchDecisions fetch{};
 };
 
-class LiveKeeper {
+class LiveUpdater {
   public:
-    [[nodiscard]] static Result<std::unique_ptr<LiveKeeper>> open(LiveKeeperSettings settings,
-                                                                  control::Kernel& kernel,
-                                                                  const StateDirectory& state,
-                                                                  HostAddresses& host);
-    virtual ~LiveKeeper() = default;
+    [[nodiscard]] static Result<std::unique_ptr<LiveUpdater>> open(LiveUpdaterSettings settings,
+                                                                   control::Kernel& kernel,
+                                                                   const StateDirectory& state,
+                                                                   HostAddresses& host);
+    virtual ~LiveUpdater() = default;
 
     // Does what is due. Blocks while it asks, changes and swaps; never longer than the sandbox's limits
     // allow. Returns when it wants to be called again at the latest.
@@ -87,18 +87,18 @@ class LiveKeeper {
     // asks for an accepted list.
     virtual void wake() = 0;
     // From any thread: a cycle put tables in force. The next step() looks at their filters.
-    virtual void level_soon() = 0;
+    virtual void reconcile_soon() = 0;
     // From any thread that holds the controllers' lock and `exclusive`: the set's last good image is in this
     // map, and is about to come into force. It gets what has changed since, before packets meet it.
     virtual void catch_up(std::uint32_t map_id) = 0;
 
     struct State {
-        std::uint64_t entries = 0; // single addresses
-        std::uint64_t ranges = 0;  // prefixes, in the companion
-        std::uint64_t claims = 0;  // decisions or lines
-        bool in_step = false;      // the list is what the source had when it was last asked
-        unsigned failures = 0;     // of the source, in a row
-        Time asked{};              // when it last answered
+        std::uint64_t entries = 0;       // single addresses
+        std::uint64_t ranges = 0;        // prefixes, in the range set
+        std::uint64_t timed_entries = 0; // decisions or lines
+        bool in_step = false;            // the list is what the source had when it was last asked
+        unsigned failures = 0;           // of the source, in a row
+        Time asked{};                    // when it last answered
         std::string last_error{};
         std::string accept{}; // the command that takes a refused list all the same; or empty
         // Of a set that follows bans.
@@ -110,7 +110,7 @@ class LiveKeeper {
 };
 
 // Makes the last good images of the sets that follow a stream and have none, so that a cycle can put them in
-// force. They are empty until somebody follows the stream. `configuration` is as with_companions() made it.
+// force. They are empty until somebody follows the stream. `configuration` is as with_range_sets() made it.
 [[nodiscard]] Status make_first_images(const Configuration& configuration, control::Kernel& kernel,
                                        const StateDirectory& state, HostAddresses& host,
                                        const SandboxSettings& sandbox);

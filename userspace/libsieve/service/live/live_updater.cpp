@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/service/live/live_keeper.hpp"
+#include "libsieve/service/live/live_updater.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -20,9 +20,9 @@
 #include "libsieve/feeds/feed.hpp"
 #include "libsieve/service/lists/ban.hpp"
 #include "libsieve/service/lists/watched_list.hpp"
-#include "libsieve/service/live/companion.hpp"
 #include "libsieve/service/live/live_image.hpp"
 #include "libsieve/service/live/range_set.hpp"
+#include "libsieve/service/live/range_set_configuration.hpp"
 #include "libsieve/service/safety/acceptance.hpp"
 #include "libsieve/service/sources/crowdsec_stream.hpp"
 #include "libsieve/service/sources/sandbox.hpp"
@@ -57,9 +57,9 @@ bool lets_packets_pass(const Configuration& configuration, const SetConfiguratio
     });
 }
 
-class Keeper final : public LiveKeeper {
+class Keeper final : public LiveUpdater {
   public:
-    Keeper(LiveKeeperSettings settings, control::Kernel& kernel, const StateDirectory& state,
+    Keeper(LiveUpdaterSettings settings, control::Kernel& kernel, const StateDirectory& state,
            HostAddresses& host, const SetConfiguration& set)
         : settings_(std::move(settings)), kernel_(kernel), state_directory_(state), host_(host), set_(set) {
         observer_.remark = [this](const std::string& text) { tell_remark(text); };
@@ -87,12 +87,12 @@ class Keeper final : public LiveKeeper {
         SIEVE_ASSIGN(LiveSet live, LiveSet::open(options_of(set_), state_directory_, observer_));
         live_.emplace(std::move(live));
         if (stream_) {
-            const std::string name = companion_name(set_.name);
-            const SetConfiguration* companion = settings_.configuration.find_set(name);
-            if (companion == nullptr)
+            const std::string name = range_set_name(set_.name);
+            const SetConfiguration* range_set = settings_.configuration.find_set(name);
+            if (range_set == nullptr)
                 return invalid_request(
-                    fmt::format("set {}: the configuration lacks its companion {}", set_.name, name));
-            ranges_.emplace(RangeSet::open(options_of(*companion), state_directory_, observer_));
+                    fmt::format("set {}: the configuration lacks its range set {}", set_.name, name));
+            ranges_.emplace(RangeSet::open(options_of(*range_set), state_directory_, observer_));
         }
         // A ledger of bans is at hand.
         if (bans_ && live_->rebuild_due() == RebuildReason::no_image) poll();
@@ -120,7 +120,7 @@ class Keeper final : public LiveKeeper {
         const Time begin = now();
         watch_the_clock(begin);
         protect();
-        levelled_ = false;
+        reconciled_ = false;
         if (filters_came) {
             live_->check_files(observer_);
             if (ranges_) ranges_->check_files(observer_);
@@ -130,7 +130,7 @@ class Keeper final : public LiveKeeper {
         if (stream_ && (begin >= stream_->next_poll() || (bans_ && woken))) poll();
         if (!ends_wait_) expire(begin);
         if (!files_.empty() && (woken || begin >= files_at_)) look_at_files(begin);
-        if (!levelled_ && (filters_came || begin >= level_at_)) level();
+        if (!reconciled_ && (filters_came || begin >= reconcile_at_)) reconcile();
         if (ranges_ && ranges_->is_due() && now() >= publish_at_)
             if (Status published = publish_ranges(); !published) {
                 publish_at_ = now() + retry;
@@ -142,7 +142,7 @@ class Keeper final : public LiveKeeper {
     }
 
     void wake() override { woken_ = true; }
-    void level_soon() override { filters_came_ = true; }
+    void reconcile_soon() override { filters_came_ = true; }
     void catch_up(std::uint32_t map_id) override { live_->catch_up(kernel_, map_id); }
 
     [[nodiscard]] State state() const override {
@@ -175,7 +175,7 @@ class Keeper final : public LiveKeeper {
         booted_ = booted;
         if (std::chrono::abs(by) < clock_is_set) return;
         files_at_ = rebuild_at_ = publish_at_ = at;
-        if (level_at_ != never) level_at_ = at;
+        if (reconcile_at_ != never) reconcile_at_ = at;
         if (!stream_) return;
         stream_->restart(at);
         if (!std::exchange(ends_wait_, true))
@@ -228,12 +228,12 @@ class Keeper final : public LiveKeeper {
         if (change.refusal) return tell_refusal(set_, *change.refusal);
         filters_ = change.filters;
         if (change.delayed) {
-            level_at_ = now() + soon;
+            reconcile_at_ = now() + soon;
             if (!std::exchange(delayed_, true)) tell_failure(set_.name, *change.delayed);
         } else {
-            level_at_ = never;
+            reconcile_at_ = never;
             delayed_ = false;
-            levelled_ = true;
+            reconciled_ = true;
         }
         if (change.added + change.removed + change.keys > 0)
             tell({.what = LiveEvent::What::changed, .change = change});
@@ -241,10 +241,10 @@ class Keeper final : public LiveKeeper {
     void show() {
         State state;
         state.entries = live_->list().prefixes();
-        state.claims = live_->list().claims();
+        state.timed_entries = live_->list().timed_entries();
         if (ranges_) {
             state.ranges = ranges_->list().prefixes();
-            state.claims += ranges_->list().claims();
+            state.timed_entries += ranges_->list().timed_entries();
         }
         state.in_step = is_in_step();
         state.failures = stream_ ? stream_->failures() : file_failures_;
@@ -259,7 +259,7 @@ class Keeper final : public LiveKeeper {
     // Whether a person has accepted a list that is not in force yet.
     [[nodiscard]] bool is_accepted() const {
         const auto accepted = state_directory_.accepted();
-        return accepted.contains(set_.name) || accepted.contains(companion_name(set_.name));
+        return accepted.contains(set_.name) || accepted.contains(range_set_name(set_.name));
     }
 
     // What the list has and packets do not meet.
@@ -314,8 +314,8 @@ class Keeper final : public LiveKeeper {
         if (ranges_ && ranges_->next_expiry().value_or(never) <= at) (void)ranges_->expire(at);
     }
 
-    void level() {
-        auto done = live_->level(kernel_, observer_);
+    void reconcile() {
+        auto done = live_->reconcile(kernel_, observer_);
         if (done) tell_change(*done);
     }
 
@@ -391,12 +391,12 @@ class Keeper final : public LiveKeeper {
     }
     // False: the answer, or a part of it, was refused, and the whole list is to be asked for.
     bool take(CrowdsecStream::Ask ask, Decisions answer) {
-        ClaimChange singles;
-        ClaimChange prefixes;
-        for (const Claim& claim : answer.added)
-            (claim.prefix.is_single() ? singles : prefixes).added.push_back(claim);
-        for (const Claim& claim : answer.deleted)
-            (claim.prefix.is_single() ? singles : prefixes).removed.push_back(claim);
+        EntryChange singles;
+        EntryChange prefixes;
+        for (const TimedEntry& timed_entry : answer.added)
+            (timed_entry.prefix.is_single() ? singles : prefixes).added.push_back(timed_entry);
+        for (const TimedEntry& timed_entry : answer.deleted)
+            (timed_entry.prefix.is_single() ? singles : prefixes).removed.push_back(timed_entry);
         const bool whole = ask == CrowdsecStream::Ask::whole_list;
         bool taken = true;
         if (whole || !singles.empty()) {
@@ -469,16 +469,16 @@ class Keeper final : public LiveKeeper {
             live_->nothing_is_refused();
             return true;
         }
-        auto done = live_->change(kernel_, claims_of(difference), observer_);
+        auto done = live_->change(kernel_, timed_entries_of(difference), observer_);
         return took(done);
     }
-    // Lines with the same address are its claims 0, 1, and so on.
-    [[nodiscard]] ClaimChange claims_of(const WatchedList::Difference& difference) const {
+    // Lines with the same address are its timed entries 0, 1, and so on.
+    [[nodiscard]] EntryChange timed_entries_of(const WatchedList::Difference& difference) const {
         std::unordered_map<Prefix, std::uint64_t, PrefixHash> counts;
         const auto count_of = [&](const Prefix& prefix) -> std::uint64_t& {
             return counts.try_emplace(prefix, live_->list().count(prefix)).first->second;
         };
-        ClaimChange change;
+        EntryChange change;
         for (const Prefix& prefix : difference.removed)
             if (std::uint64_t& count = count_of(prefix); count > 0)
                 change.removed.push_back({prefix, --count, never});
@@ -511,16 +511,16 @@ class Keeper final : public LiveKeeper {
             return bad_input(
                 "the list has prefixes or ranges, and only single addresses change in place; expected single "
                 "addresses, or a set without `kind`");
-        ClaimList counted;
-        std::vector<Claim> all;
+        TimedList counted;
+        std::vector<TimedEntry> all;
         all.reserve(feed.keys.size());
         for (std::size_t i = 0; i < feed.keys.size(); i++) {
             const sieve_key key = feed.keys.at(i);
             const int word = sieve_address_word(set_.feed.fields);
             const Prefix prefix{address_number(key.word[word], key.word[word + 1])};
-            const Claim claim{prefix, counted.count(prefix), never};
-            counted.add(claim);
-            all.push_back(claim);
+            const TimedEntry timed_entry{prefix, counted.count(prefix), never};
+            counted.add(timed_entry);
+            all.push_back(timed_entry);
         }
         auto done = live_->replace(kernel_, std::move(all), observer_);
         return took(done);
@@ -547,7 +547,7 @@ class Keeper final : public LiveKeeper {
         SIEVE_ASSIGN(LiveChange done, live_->finish_rebuild(kernel_, std::move(image), observer_));
         tell({.what = LiveEvent::What::rebuilt, .change = done, .reason = reason});
         if (reason == RebuildReason::unsaved) files_at_ = now(); // what could not be written is still to come
-        if (done.delayed) level_at_ = now() + soon;
+        if (done.delayed) reconcile_at_ = now() + soon;
         return {};
     }
     Status rebuild_now() {
@@ -594,7 +594,7 @@ class Keeper final : public LiveKeeper {
         if (building_.valid()) at(now() + soon);
         if (live_->rebuild_due() && !building_.valid() && has_list()) at(std::max(now(), rebuild_at_));
         if (!ends_wait_) at(live_->next_expiry().value_or(never));
-        at(level_at_);
+        at(reconcile_at_);
         if (ranges_) {
             if (!ends_wait_) at(ranges_->next_expiry().value_or(never));
             if (ranges_->is_due()) at(std::max(now(), publish_at_));
@@ -605,7 +605,7 @@ class Keeper final : public LiveKeeper {
         return next;
     }
 
-    LiveKeeperSettings settings_;
+    LiveUpdaterSettings settings_;
     control::Kernel& kernel_;
     const StateDirectory& state_directory_;
     HostAddresses& host_;
@@ -625,7 +625,7 @@ class Keeper final : public LiveKeeper {
     std::optional<Time> booted_;                    // by the clock of the last step
     bool ends_wait_ = false;                        // the clock was set: nobody knows what has ended
     std::optional<std::vector<uint128>> protected_; // the host's addresses, as the sets know them
-    Time level_at_ = never;
+    Time reconcile_at_ = never;
     Time files_at_{};
     Time publish_at_{};
     Time rebuild_at_{};
@@ -633,7 +633,7 @@ class Keeper final : public LiveKeeper {
     bool in_step_ = false;
     bool delayed_ = false;
     std::uint64_t filters_ = 0; // in force, that have the whole list
-    bool levelled_ = false;     // a change has looked at all filters in this step
+    bool reconciled_ = false;   // a change has looked at all filters in this step
     bool told_ignored_ = false;
     unsigned file_failures_ = 0;
     std::string told_unusable_;
@@ -647,15 +647,15 @@ class Keeper final : public LiveKeeper {
 
 } // namespace
 
-Result<std::unique_ptr<LiveKeeper>> LiveKeeper::open(LiveKeeperSettings settings, control::Kernel& kernel,
-                                                     const StateDirectory& state, HostAddresses& host) {
+Result<std::unique_ptr<LiveUpdater>> LiveUpdater::open(LiveUpdaterSettings settings, control::Kernel& kernel,
+                                                       const StateDirectory& state, HostAddresses& host) {
     const SetConfiguration* found = settings.configuration.find_set(settings.set);
     if (found == nullptr)
         return invalid_request(fmt::format("set {}: is not in the configuration", settings.set));
     const SetConfiguration set = *found;
-    auto keeper = std::make_unique<Keeper>(std::move(settings), kernel, state, host, set);
-    SIEVE_TRY(keeper->start());
-    return keeper;
+    auto updater = std::make_unique<Keeper>(std::move(settings), kernel, state, host, set);
+    SIEVE_TRY(updater->start());
+    return updater;
 }
 
 Status make_first_images(const Configuration& configuration, control::Kernel& kernel,
@@ -665,13 +665,13 @@ Status make_first_images(const Configuration& configuration, control::Kernel& ke
     };
     for (const SetConfiguration& set : configuration.sets) {
         if (!follows_stream(set)) continue;
-        if (has_image(set.name) && has_image(companion_name(set.name))) continue;
-        LiveKeeperSettings settings;
+        if (has_image(set.name) && has_image(range_set_name(set.name))) continue;
+        LiveUpdaterSettings settings;
         settings.configuration = configuration;
         settings.set = set.name;
         settings.sandbox = sandbox;
         settings.needs_images = true;
-        SIEVE_TRY(LiveKeeper::open(std::move(settings), kernel, state, host));
+        SIEVE_TRY(LiveUpdater::open(std::move(settings), kernel, state, host));
     }
     return {};
 }

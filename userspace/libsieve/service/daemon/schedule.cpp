@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/service/daemon/agenda.hpp"
+#include "libsieve/service/daemon/schedule.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -18,23 +18,23 @@ bool is_far(const SetConfiguration& set) {
 
 } // namespace
 
-void Agenda::Settling::trigger(Time now, const AgendaLimits& limits) {
+void Schedule::Settling::trigger(Time now, const ScheduleLimits& limits) {
     if (!first_) first_ = now;
     due_ = std::min(now + limits.quiet, *first_ + limits.longest);
 }
 
-Agenda::Time Agenda::Entry::due() const {
+Schedule::Time Schedule::Entry::due() const {
     return changed.due() ? std::min(timer, *changed.due()) : timer;
 }
 
-bool Agenda::Entry::has_room(RefreshRoom room) const {
-    if (far) return failures == 0 ? room.far : room.failing;
+bool Schedule::Entry::has_room(RefreshRoom room) const {
+    if (far) return failures == 0 ? room.far : room.on_failure;
     return is_long ? room.near_long : room.near;
 }
 
-Agenda::Agenda(Chance chance, AgendaLimits limits) : chance_(std::move(chance)), limits_(limits) {}
+Schedule::Schedule(Chance chance, ScheduleLimits limits) : chance_(std::move(chance)), limits_(limits) {}
 
-void Agenda::follow(const Configuration& configuration, Time now) {
+void Schedule::follow(const Configuration& configuration, Time now) {
     std::map<std::string, Entry> before = std::exchange(sets_, {});
     for (const SetConfiguration& set : configuration.sets) {
         Entry entry;
@@ -53,25 +53,25 @@ void Agenda::follow(const Configuration& configuration, Time now) {
     }
 }
 
-void Agenda::compare(Time at) {
+void Schedule::compare(Time at) {
     compare_ = compare_ ? std::min(*compare_, at) : at;
 }
 
-void Agenda::ask_all(Time now) {
+void Schedule::ask_all(Time now) {
     for (auto& [name, entry] : sets_) entry.timer = now;
 }
 
-void Agenda::lists_changed(const std::set<std::string>& sets, Time now) {
+void Schedule::lists_changed(const std::set<std::string>& sets, Time now) {
     for (const std::string& name : sets)
         if (const auto found = sets_.find(name); found != sets_.end())
             found->second.changed.trigger(now, limits_);
 }
 
-void Agenda::interfaces_changed(Time now) {
+void Schedule::interfaces_changed(Time now) {
     interfaces_.trigger(now, limits_);
 }
 
-std::optional<Agenda::Time> Agenda::next() const {
+std::optional<Schedule::Time> Schedule::next() const {
     std::optional<Time> next = compare_;
     const auto sooner = [&next](Time time) { next = next ? std::min(*next, time) : time; };
     if (interfaces_.due()) sooner(*interfaces_.due());
@@ -80,7 +80,7 @@ std::optional<Agenda::Time> Agenda::next() const {
     return next;
 }
 
-std::optional<Agenda::Time> Agenda::next_refresh(RefreshRoom room) const {
+std::optional<Schedule::Time> Schedule::next_refresh(RefreshRoom room) const {
     std::optional<Time> next;
     for (const auto& [name, entry] : sets_)
         if (entry.turn == Turn::waits && entry.has_room(room))
@@ -88,14 +88,14 @@ std::optional<Agenda::Time> Agenda::next_refresh(RefreshRoom room) const {
     return next;
 }
 
-bool Agenda::fails(const std::string& set) const {
+bool Schedule::fails(const std::string& set) const {
     const auto found = sets_.find(set);
     return found != sets_.end() && found->second.failures > 0;
 }
 
-std::optional<CycleOptions> Agenda::take(Time now) {
+std::optional<CycleOptions> Schedule::take(Time now) {
     const auto is_due = [now](std::optional<Time> time) { return time && *time <= now; };
-    CycleOptions cycle{.ask = Ask::nothing, .sets = {}, .failing = Failing::stops_itself};
+    CycleOptions cycle{.ask = Ask::nothing, .sets = {}, .on_failure = OnFailure::go_on};
     if (is_due(compare_) || is_due(interfaces_.due())) {
         compare_.reset();
         interfaces_.clear();
@@ -113,7 +113,7 @@ std::optional<CycleOptions> Agenda::take(Time now) {
     return cycle;
 }
 
-std::optional<Refresh> Agenda::take_refresh(Time now, RefreshRoom room) {
+std::optional<Refresh> Schedule::take_refresh(Time now, RefreshRoom room) {
     const auto is_due = [&](const Entry& entry) {
         return entry.turn == Turn::waits && entry.due() <= now && entry.has_room(room);
     };
@@ -123,7 +123,8 @@ std::optional<Refresh> Agenda::take_refresh(Time now, RefreshRoom room) {
             first = &candidate;
     if (first == nullptr) return std::nullopt;
     const Entry taken = first->second;
-    Refresh refresh{.far = taken.far, .failing = taken.failures > 0, .is_long = taken.is_long || taken.bare};
+    Refresh refresh{
+        .far = taken.far, .on_failure = taken.failures > 0, .is_long = taken.is_long || taken.bare};
     for (auto& candidate : sets_) {
         auto& [name, entry] = candidate;
         const bool alone = taken.far || taken.is_long;
@@ -136,7 +137,7 @@ std::optional<Refresh> Agenda::take_refresh(Time now, RefreshRoom room) {
     return refresh;
 }
 
-bool Agenda::join(const std::set<std::string>& sets) {
+bool Schedule::join(const std::set<std::string>& sets) {
     const auto waits = [this](const std::string& set) {
         const auto found = sets_.find(set);
         return found == sets_.end() || found->second.turn == Turn::waits;
@@ -150,12 +151,12 @@ bool Agenda::join(const std::set<std::string>& sets) {
     return true;
 }
 
-void Agenda::refreshed(const std::set<std::string>& sets) {
+void Schedule::refreshed(const std::set<std::string>& sets) {
     for (const std::string& set : sets)
         if (const auto found = sets_.find(set); found != sets_.end()) found->second.turn = Turn::refreshed;
 }
 
-void Agenda::done(const CycleOptions& cycle, const CycleReport& report, Time now) {
+void Schedule::done(const CycleOptions& cycle, const CycleReport& report, Time now) {
     for (const SetReport& set : report.sets) {
         const auto found = sets_.find(set.name);
         if (found == sets_.end()) continue;
@@ -185,7 +186,7 @@ void Agenda::done(const CycleOptions& cycle, const CycleReport& report, Time now
         failures_ = 0;
 }
 
-void Agenda::failed(const CycleOptions& cycle, Time now) {
+void Schedule::failed(const CycleOptions& cycle, Time now) {
     for (const std::string& name : cycle.sets)
         if (const auto found = sets_.find(name); found != sets_.end()) {
             found->second.turn = Turn::waits;
@@ -194,7 +195,7 @@ void Agenda::failed(const CycleOptions& cycle, Time now) {
     if (cycle.sets.empty()) back_off_comparing(now);
 }
 
-void Agenda::called_off(const CycleOptions& cycle, Time now) {
+void Schedule::called_off(const CycleOptions& cycle, Time now) {
     for (const std::string& name : cycle.sets)
         if (const auto found = sets_.find(name); found != sets_.end()) {
             found->second.turn = Turn::waits;
@@ -203,22 +204,22 @@ void Agenda::called_off(const CycleOptions& cycle, Time now) {
     if (cycle.sets.empty()) compare_ = now;
 }
 
-std::optional<Agenda::Time> Agenda::next_of(const std::string& set) const {
+std::optional<Schedule::Time> Schedule::next_of(const std::string& set) const {
     const auto found = sets_.find(set);
     return found == sets_.end() ? std::nullopt : std::optional(found->second.due());
 }
 
-void Agenda::schedule(Entry& entry, Time now) {
+void Schedule::schedule(Entry& entry, Time now) {
     entry.failures = 0;
     entry.timer = now + jittered(entry.interval, chance_());
 }
 
-void Agenda::back_off(Entry& entry, Time now) {
+void Schedule::back_off(Entry& entry, Time now) {
     entry.failures++;
     entry.timer = now + backoff_delay(entry.failures, chance_(), {}, limits_.backoff);
 }
 
-void Agenda::back_off_comparing(Time now) {
+void Schedule::back_off_comparing(Time now) {
     failures_++;
     const Time retry = now + backoff_delay(failures_, chance_(), {}, limits_.backoff);
     compare_ = compare_ ? std::min(*compare_, retry) : retry;

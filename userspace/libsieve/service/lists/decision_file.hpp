@@ -9,9 +9,9 @@
 namespace sieve::service::live {
 
 // Writes to an empty file.
-[[nodiscard]] Status write_claim_file(const Decisions& decisions, int to);
+[[nodiscard]] Status write_decision_file(const Decisions& decisions, int to);
 
 // Reads it back, from its beginning. bad_input unless the file is exactly such a list.
-[[nodiscard]] Result<Decisions> read_claim_file(int from);
+[[nodiscard]] Result<Decisions> read_decision_file(int from);
 
 } // namespace sieve::service::live

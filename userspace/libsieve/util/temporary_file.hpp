@@ -14,17 +14,17 @@ namespace sieve {
 // An open file without a name: nobody else can open it, and nothing is left behind, whatever ends the
 // process. It lies in $TMPDIR, or in /var/tmp, which unlike /tmp is on a disk everywhere. Errors (of kind
 // bad_input) name the directory: it cannot hold the file, the disk is full, the disk cannot be read.
-class NamelessFile {
+class TemporaryFile {
   public:
     // `content` says in errors what the file holds, such as "hashes".
-    [[nodiscard]] static Result<NamelessFile> create(std::string_view content);
+    [[nodiscard]] static Result<TemporaryFile> create(std::string_view content);
 
     // Any number of threads may call these.
     [[nodiscard]] Status write(std::uint64_t at, const void* bytes, std::size_t count) const;
     [[nodiscard]] Status read(std::uint64_t at, void* bytes, std::size_t count) const;
 
   private:
-    NamelessFile(UniqueFd file, std::string directory, std::string_view content)
+    TemporaryFile(UniqueFd file, std::string directory, std::string_view content)
         : file_(std::move(file)), directory_(std::move(directory)), content_(content) {}
     [[nodiscard]] tl::unexpected<Error> fault(const char* what, int error) const;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/service/lists/claim_list.hpp"
+#include "libsieve/service/lists/timed_list.hpp"
 
 #include <map>
 #include <random>
@@ -13,16 +13,16 @@ namespace sieve::service::live {
 namespace {
 
 using test::at_second;
-using test::claim;
+using test::entry;
 using test::prefix_of;
 
-TEST(ClaimList, KnowsTheFirstAndTheLastClaimOfAPrefix) {
-    ClaimList list;
-    EXPECT_TRUE(list.add(claim("192.0.2.1", 1)));
-    EXPECT_FALSE(list.add(claim("192.0.2.1", 2)));
-    EXPECT_FALSE(list.add(claim("192.0.2.1", 2))); // again
-    EXPECT_TRUE(list.add(claim("192.0.2.0/24", 1)));
-    EXPECT_EQ(list.claims(), 3U);
+TEST(TimedList, KnowsTheFirstAndTheLastClaimOfAPrefix) {
+    TimedList list;
+    EXPECT_TRUE(list.add(entry("192.0.2.1", 1)));
+    EXPECT_FALSE(list.add(entry("192.0.2.1", 2)));
+    EXPECT_FALSE(list.add(entry("192.0.2.1", 2))); // again
+    EXPECT_TRUE(list.add(entry("192.0.2.0/24", 1)));
+    EXPECT_EQ(list.timed_entries(), 3U);
     EXPECT_EQ(list.prefixes(), 2U);
     EXPECT_EQ(list.count(prefix_of("192.0.2.1")), 2U);
     EXPECT_FALSE(list.remove(prefix_of("192.0.2.1"), 3));
@@ -32,15 +32,15 @@ TEST(ClaimList, KnowsTheFirstAndTheLastClaimOfAPrefix) {
     EXPECT_TRUE(list.contains(prefix_of("192.0.2.0/24")));
 }
 
-TEST(ClaimList, EndingsFollowTheirClaims) {
-    ClaimList list;
-    list.add(claim("192.0.2.1", 1, at_second(10)));
-    list.add(claim("192.0.2.2", 1, at_second(20)));
-    list.add(claim("192.0.2.3", 1));
-    list.add(claim("192.0.2.1", 1, at_second(30))); // prolonged
+TEST(TimedList, EndingsFollowTheirClaims) {
+    TimedList list;
+    list.add(entry("192.0.2.1", 1, at_second(10)));
+    list.add(entry("192.0.2.2", 1, at_second(20)));
+    list.add(entry("192.0.2.3", 1));
+    list.add(entry("192.0.2.1", 1, at_second(30))); // prolonged
     EXPECT_EQ(list.next_expiry(), at_second(20));
     EXPECT_EQ(list.expired(at_second(19)).size(), 0U);
-    const std::vector<Claim> ended = list.expired(at_second(30));
+    const std::vector<TimedEntry> ended = list.expired(at_second(30));
     ASSERT_EQ(ended.size(), 2U);
     EXPECT_EQ(ended[0].prefix, prefix_of("192.0.2.2"));
     EXPECT_EQ(ended[1].prefix, prefix_of("192.0.2.1"));
@@ -48,16 +48,16 @@ TEST(ClaimList, EndingsFollowTheirClaims) {
     EXPECT_FALSE(list.next_expiry());
 }
 
-TEST(ClaimList, ProlongingAgainAndAgainTakesNoMemory) {
-    ClaimList list;
-    for (int i = 1; i < 100'000; i++) list.add(claim("192.0.2.1", 1, at_second(i)));
+TEST(TimedList, ProlongingAgainAndAgainTakesNoMemory) {
+    TimedList list;
+    for (int i = 1; i < 100'000; i++) list.add(entry("192.0.2.1", 1, at_second(i)));
     EXPECT_EQ(list.expired(at_second(99'998)).size(), 0U);
     EXPECT_EQ(list.next_expiry(), at_second(99'999));
 }
 
-TEST(ClaimList, AgreesWithAMap) {
+TEST(TimedList, AgreesWithAMap) {
     std::mt19937_64 random(7);
-    ClaimList list;
+    TimedList list;
     std::map<std::pair<std::uint64_t, std::uint64_t>, std::int64_t> oracle;
     const auto prefix = [](std::uint64_t number) { return Prefix{uint128{number} << 64 | number}; };
     for (int i = 0; i < 200'000; i++) {
@@ -75,14 +75,14 @@ TEST(ClaimList, AgreesWithAMap) {
             oracle.erase({address, id});
         }
         if (i % 1000 != 0) continue;
-        ASSERT_EQ(list.claims(), oracle.size());
+        ASSERT_EQ(list.timed_entries(), oracle.size());
         std::set<std::uint64_t> addresses;
         std::size_t seen = 0;
         for (const auto& [one, until] : oracle) {
             ASSERT_EQ(list.find(prefix(one.first), one.second)->until, at_second(until));
             addresses.insert(one.first);
         }
-        list.for_each([&](const Claim& one) {
+        list.for_each([&](const TimedEntry& one) {
             seen++;
             ASSERT_TRUE(oracle.contains({static_cast<std::uint64_t>(one.prefix.address), one.id}));
         });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/util/nameless_file.hpp"
+#include "libsieve/util/temporary_file.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -42,7 +42,7 @@ int transfer_all(const Transfer& transfer, int file, Byte* bytes, std::size_t co
 
 } // namespace
 
-Result<NamelessFile> NamelessFile::create(std::string_view content) {
+Result<TemporaryFile> TemporaryFile::create(std::string_view content) {
     const char* wanted = std::getenv("TMPDIR"); // NOLINT(concurrency-mt-unsafe)
     std::string directory = wanted != nullptr && *wanted != '\0' ? wanted : "/var/tmp";
     UniqueFd file = open_nameless(directory);
@@ -50,22 +50,22 @@ Result<NamelessFile> NamelessFile::create(std::string_view content) {
         return bad_input(fmt::format("{}: no temporary file can be made there: {}; $TMPDIR names another "
                                      "directory",
                                      printable(directory), errno_text(errno)));
-    return NamelessFile(std::move(file), std::move(directory), content);
+    return TemporaryFile(std::move(file), std::move(directory), content);
 }
 
-Status NamelessFile::write(std::uint64_t at, const void* bytes, std::size_t count) const {
+Status TemporaryFile::write(std::uint64_t at, const void* bytes, std::size_t count) const {
     if (const int error = transfer_all(::pwrite, file_.get(), static_cast<const char*>(bytes), count, at))
         return fault("written", error);
     return {};
 }
 
-Status NamelessFile::read(std::uint64_t at, void* bytes, std::size_t count) const {
+Status TemporaryFile::read(std::uint64_t at, void* bytes, std::size_t count) const {
     if (const int error = transfer_all(::pread, file_.get(), static_cast<char*>(bytes), count, at))
         return fault("read", error);
     return {};
 }
 
-tl::unexpected<Error> NamelessFile::fault(const char* what, int error) const {
+tl::unexpected<Error> TemporaryFile::fault(const char* what, int error) const {
     return bad_input(fmt::format("{}: the temporary file of {} cannot be {}: {}; $TMPDIR names another "
                                  "directory",
                                  printable(directory_), content_, what, errno_text(error)));

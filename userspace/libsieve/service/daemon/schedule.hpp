@@ -23,7 +23,7 @@
 
 namespace sieve::service {
 
-struct AgendaLimits {
+struct ScheduleLimits {
     std::chrono::milliseconds quiet{10};    // without a further trigger, before a trigger counts
     std::chrono::milliseconds longest{250}; // that a trigger is held back, however many follow it
     BackoffLimits backoff{};
@@ -50,12 +50,12 @@ struct RefreshRoom {
     [[nodiscard]] bool any() const { return far || near || near_long; }
 };
 
-class Agenda {
+class Schedule {
   public:
     using Time = std::chrono::steady_clock::time_point;
     using Chance = std::function<double()>; // evenly in [0, 1)
 
-    explicit Agenda(Chance chance, AgendaLimits limits = {});
+    explicit Schedule(Chance chance, ScheduleLimits limits = {});
 
     // Goes by the sets of this configuration from now on. Sets that it had already keep their times.
     void follow(const Configuration& configuration, Time now);
@@ -103,7 +103,7 @@ class Agenda {
     // Holds triggers back until they have settled.
     class Settling {
       public:
-        void trigger(Time now, const AgendaLimits& limits);
+        void trigger(Time now, const ScheduleLimits& limits);
         [[nodiscard]] std::optional<Time> due() const { return due_; }
         void clear() { *this = {}; }
 
@@ -136,7 +136,7 @@ class Agenda {
     void back_off_comparing(Time now);
 
     Chance chance_;
-    AgendaLimits limits_;
+    ScheduleLimits limits_;
     std::map<std::string, Entry> sets_;
     std::optional<Time> compare_; // at once, or after a failure
     Settling interfaces_;

@@ -16,12 +16,12 @@
 
 namespace sieve::service {
 
-class Narrator {
+class CycleLog {
   public:
     // When the sources of a set will be asked again; nothing: unknown.
     using NextOf = std::function<std::optional<std::chrono::milliseconds>(const std::string& set)>;
 
-    Narrator(Log& log, NextOf next_of) : log_(log), next_of_(std::move(next_of)) {}
+    CycleLog(Log& log, NextOf next_of) : log_(log), next_of_(std::move(next_of)) {}
 
     // Logs what the cycle changed, what failed, and what works again. What is as it was is not said again,
     // except for a set whose sources were asked and failed anew.

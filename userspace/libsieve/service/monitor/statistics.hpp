@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // What happened in this service since it started, and what its hooks counted over the last hour. The daemon
-// tells the ledger; metrics and status page are made from it. Every function may be called from any thread,
-// none blocks for long, and none throws.
+// tells the statistics; metrics and status page are made from it. Every function may be called from any
+// thread, none blocks for long, and none throws.
 #pragma once
 
 #include <array>
@@ -93,7 +93,7 @@ struct TimeSum {
     void add(Seconds duration);
 };
 
-// What the ledger knows of a set.
+// What the statistics knows of a set.
 struct SetHistory {
     std::array<std::uint64_t, std::size(all_outcomes)> refreshes{}; // by SetOutcome
     std::array<std::uint64_t, std::size(all_guards)> refusals{};    // by Guard
@@ -118,8 +118,8 @@ struct Moment {
     std::map<HookId, std::map<std::string, SetTotals>> sets{};
 };
 
-// Everything that the ledger knows, copied at one moment.
-struct Record {
+// Everything that the statistics knows, copied at one moment.
+struct StatisticsCopy {
     std::string version{};
     Clock::time_point started{};
     DaemonState state = DaemonState::starting;
@@ -146,7 +146,7 @@ struct Record {
     std::optional<std::string> keeping_error{};     // why the counters could not be written the last time
 };
 
-class Ledger {
+class Statistics {
   public:
     struct Settings {
         std::string version{};
@@ -157,10 +157,10 @@ class Ledger {
         std::chrono::seconds kept{3600};  // how long a moment is kept
     };
 
-    explicit Ledger(Settings settings);
-    Ledger(const Ledger&) = delete;
-    Ledger& operator=(const Ledger&) = delete;
-    ~Ledger();
+    explicit Statistics(Settings settings);
+    Statistics(const Statistics&) = delete;
+    Statistics& operator=(const Statistics&) = delete;
+    ~Statistics();
 
     // The configuration that is in force from now on. What is known of sets that it lacks is forgotten.
     void set_configuration(const Configuration& configuration);
@@ -192,7 +192,7 @@ class Ledger {
     // The same for samples that were taken already.
     void observe(const std::vector<control::Sample>& samples, Clock::time_point at = Clock::now());
 
-    [[nodiscard]] Record record() const;
+    [[nodiscard]] StatisticsCopy record() const;
     [[nodiscard]] HookTotals totals(const HookId& hook) const;
     [[nodiscard]] SetTotals totals(const HookId& hook, const std::string& set) const;
     // The moments of the last hour, oldest first.
@@ -213,7 +213,7 @@ class Ledger {
     mutable std::mutex mutex_;
     // Samples are taken and added up one after the other: an older one must not follow a newer one.
     std::mutex observing_;
-    Record record_;
+    StatisticsCopy record_;
     Totals totals_;
     std::deque<Moment> history_;
     std::mutex writing_; // the counters file

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/service/monitor/ledger.hpp"
+#include "libsieve/service/monitor/statistics.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -82,17 +82,17 @@ void TimeSum::add(Seconds duration) {
     last = duration;
 }
 
-Ledger::Ledger(Settings settings) : settings_(std::move(settings)), boot_(boot_id()) {
+Statistics::Statistics(Settings settings) : settings_(std::move(settings)), boot_(boot_id()) {
     record_.version = settings_.version;
     record_.started = Clock::now();
     if (auto totals = read_counters(settings_.counters_file, boot_)) totals_ = std::move(*totals);
 }
 
-Ledger::~Ledger() {
+Statistics::~Statistics() {
     (void)keep();
 }
 
-void Ledger::set_configuration(const Configuration& configuration) {
+void Statistics::set_configuration(const Configuration& configuration) {
     const std::lock_guard lock(mutex_);
     record_.configuration = configuration;
     std::map<std::string, SetHistory> sets;
@@ -100,12 +100,12 @@ void Ledger::set_configuration(const Configuration& configuration) {
     record_.sets = std::move(sets);
 }
 
-void Ledger::set_state(DaemonState state) {
+void Statistics::set_state(DaemonState state) {
     const std::lock_guard lock(mutex_);
     record_.state = state;
 }
 
-void Ledger::refresh_noted(const std::string& name, RefreshNote note) {
+void Statistics::refresh_noted(const std::string& name, RefreshNote note) {
     SetHistory& set = record_.sets[name];
     set.refreshes[index(note.result)]++;
     if (note.guard) set.refusals[index(*note.guard)]++;
@@ -116,17 +116,17 @@ void Ledger::refresh_noted(const std::string& name, RefreshNote note) {
     set.last = std::move(note);
 }
 
-void Ledger::note_refresh(const std::string& set, RefreshNote note) {
+void Statistics::note_refresh(const std::string& set, RefreshNote note) {
     const std::lock_guard lock(mutex_);
     refresh_noted(set, std::move(note));
 }
 
-void Ledger::note_cycle_begun(const std::set<std::string>& asked) {
+void Statistics::note_cycle_begun(const std::set<std::string>& asked) {
     const std::lock_guard lock(mutex_);
     for (const std::string& name : asked) record_.sets[name].begun++;
 }
 
-void Ledger::note_cycle(const CycleReport& report, const CycleTimes& times) {
+void Statistics::note_cycle(const CycleReport& report, const CycleTimes& times) {
     const std::lock_guard lock(mutex_);
     record_.cycles++;
     if (report.changed) record_.cycles_changed++;
@@ -163,7 +163,7 @@ void Ledger::note_cycle(const CycleReport& report, const CycleTimes& times) {
     }
 }
 
-void Ledger::note_cycle_failed(const Error& error, const CycleTimes& times) {
+void Statistics::note_cycle_failed(const Error& error, const CycleTimes& times) {
     const std::lock_guard lock(mutex_);
     record_.cycles++;
     record_.cycles_failed++;
@@ -172,7 +172,7 @@ void Ledger::note_cycle_failed(const Error& error, const CycleTimes& times) {
     record_.cycle_error = error.message;
 }
 
-void Ledger::note_live_change(const std::string& name, const LiveChange& change) {
+void Statistics::note_live_change(const std::string& name, const LiveChange& change) {
     const std::lock_guard lock(mutex_);
     SetHistory& set = record_.sets[name];
     set.live_changes++;
@@ -184,7 +184,7 @@ void Ledger::note_live_change(const std::string& name, const LiveChange& change)
     set.last_change = change;
 }
 
-void Ledger::note_reload(const std::optional<Error>& error, Clock::time_point at) {
+void Statistics::note_reload(const std::optional<Error>& error, Clock::time_point at) {
     const std::lock_guard lock(mutex_);
     record_.reloads++;
     if (error) record_.reloads_failed++;
@@ -192,27 +192,27 @@ void Ledger::note_reload(const std::optional<Error>& error, Clock::time_point at
     record_.reload_error = error ? std::optional(error->message) : std::nullopt;
 }
 
-void Ledger::note_state_trouble(std::optional<std::string> why) {
+void Statistics::note_state_trouble(std::optional<std::string> why) {
     const std::lock_guard lock(mutex_);
     record_.state_trouble = std::move(why);
 }
 
-void Ledger::note_fleet(std::optional<FleetStanding> standing) {
+void Statistics::note_fleet(std::optional<FleetStanding> standing) {
     const std::lock_guard lock(mutex_);
     record_.fleet = std::move(standing);
 }
 
-void Ledger::note_test(const std::string& set, Seconds took) {
+void Statistics::note_test(const std::string& set, Seconds took) {
     const std::lock_guard lock(mutex_);
     record_.sets[set].testing.add(took);
 }
 
-void Ledger::note_swap(const HookId& hook, Seconds took) {
+void Statistics::note_swap(const HookId& hook, Seconds took) {
     const std::lock_guard lock(mutex_);
     record_.swapping[hook].add(took);
 }
 
-Result<std::vector<control::Sample>> Ledger::observe(control::Kernel& kernel, Clock::time_point at) {
+Result<std::vector<control::Sample>> Statistics::observe(control::Kernel& kernel, Clock::time_point at) {
     const std::lock_guard order(observing_);
     auto samples = control::take_samples(kernel, {});
     if (!samples) {
@@ -225,12 +225,12 @@ Result<std::vector<control::Sample>> Ledger::observe(control::Kernel& kernel, Cl
     return samples;
 }
 
-void Ledger::observe(const std::vector<control::Sample>& samples, Clock::time_point at) {
+void Statistics::observe(const std::vector<control::Sample>& samples, Clock::time_point at) {
     const std::lock_guard order(observing_);
     add_samples(samples, at);
 }
 
-void Ledger::add_samples(const std::vector<control::Sample>& samples, Clock::time_point at) {
+void Statistics::add_samples(const std::vector<control::Sample>& samples, Clock::time_point at) {
     bool anew = false, due = false;
     {
         const std::lock_guard lock(mutex_);
@@ -245,7 +245,7 @@ void Ledger::add_samples(const std::vector<control::Sample>& samples, Clock::tim
     if (anew || due) (void)keep();
 }
 
-void Ledger::remember_moment(const std::vector<control::Sample>& samples, Clock::time_point at) {
+void Statistics::remember_moment(const std::vector<control::Sample>& samples, Clock::time_point at) {
     Moment moment{.at = at, .hooks = {}, .sets = {}};
     for (const control::Sample& sample : samples) {
         const HookId hook{sample.interface, sample.point};
@@ -257,27 +257,27 @@ void Ledger::remember_moment(const std::vector<control::Sample>& samples, Clock:
     while (at - history_.front().at > settings_.kept) history_.pop_front();
 }
 
-Record Ledger::record() const {
+StatisticsCopy Statistics::record() const {
     const std::lock_guard lock(mutex_);
     return record_;
 }
 
-HookTotals Ledger::totals(const HookId& hook) const {
+HookTotals Statistics::totals(const HookId& hook) const {
     const std::lock_guard lock(mutex_);
     return totals_.hook(hook);
 }
 
-SetTotals Ledger::totals(const HookId& hook, const std::string& set) const {
+SetTotals Statistics::totals(const HookId& hook, const std::string& set) const {
     const std::lock_guard lock(mutex_);
     return totals_.set(hook, set);
 }
 
-std::vector<Moment> Ledger::history() const {
+std::vector<Moment> Statistics::history() const {
     const std::lock_guard lock(mutex_);
     return {history_.begin(), history_.end()};
 }
 
-Status Ledger::keep() {
+Status Statistics::keep() {
     if (settings_.counters_file.empty()) return {};
     const std::lock_guard writing(writing_);
     std::string text;

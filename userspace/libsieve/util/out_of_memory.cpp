@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/util/shortage.hpp"
+#include "libsieve/util/out_of_memory.hpp"
 
 #include <cerrno>
 #include <new>
@@ -8,7 +8,7 @@
 
 namespace sieve {
 
-bool is_shortage(const std::exception& error) {
+bool is_out_of_memory(const std::exception& error) {
     if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return true;
     if (const auto* system = dynamic_cast<const std::system_error*>(&error))
         return system->code().value() == ENOMEM || system->code().value() == EAGAIN;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The exact list behind a filter: every claim, found by its prefix, and by the time at which it ends.
+// The exact list behind a filter: every timed entry, found by its prefix, and by the time at which it ends.
 //
-// Memory: one slot of 48 bytes per claim in a hash table that is at most three quarters full, and 48 bytes
-// for each claim that ends.
+// Memory: one slot of 48 bytes per timed entry in a hash table that is at most three quarters full, and 48
+// bytes for each timed entry that ends.
 #pragma once
 
 #include <cstddef>
@@ -12,34 +12,35 @@
 #include <queue>
 #include <vector>
 
-#include "libsieve/service/lists/claim.hpp"
+#include "libsieve/service/lists/timed_entry.hpp"
 
 namespace sieve::service::live {
 
-class ClaimList {
+class TimedList {
   public:
-    ClaimList();
+    TimedList();
 
-    // Adds a claim, or moves the end of one that is there. True if the prefix was not on the list before.
-    bool add(const Claim& claim);
-    // Removes the claim of that prefix and number. True if the prefix is no longer on the list. A claim that
-    // is not there is none to remove.
+    // Adds a timed entry, or moves the end of one that is there. True if the prefix was not on the list
+    // before.
+    bool add(const TimedEntry& timed_entry);
+    // Removes the timed entry of that prefix and number. True if the prefix is no longer on the list. A timed
+    // entry that is not there is none to remove.
     bool remove(const Prefix& prefix, std::uint64_t id);
 
     [[nodiscard]] bool contains(const Prefix& prefix) const;
-    [[nodiscard]] std::optional<Claim> find(const Prefix& prefix, std::uint64_t id) const;
-    // The number of claims of that prefix.
+    [[nodiscard]] std::optional<TimedEntry> find(const Prefix& prefix, std::uint64_t id) const;
+    // The number of timed entries of that prefix.
     [[nodiscard]] std::uint64_t count(const Prefix& prefix) const;
-    [[nodiscard]] std::size_t claims() const { return claims_; }     // of all prefixes
-    [[nodiscard]] std::size_t prefixes() const { return prefixes_; } // distinct ones
+    [[nodiscard]] std::size_t timed_entries() const { return timed_entries_; } // of all prefixes
+    [[nodiscard]] std::size_t prefixes() const { return prefixes_; }           // distinct ones
 
-    // When the next claim ends; nothing if none ever does.
+    // When the next timed entry ends; nothing if none ever does.
     [[nodiscard]] std::optional<Time> next_expiry();
-    // The claims that have ended by then. They stay on the list until they are removed.
-    [[nodiscard]] std::vector<Claim> expired(Time now);
+    // The timed entries that have ended by then. They stay on the list until they are removed.
+    [[nodiscard]] std::vector<TimedEntry> expired(Time now);
 
-    // Every claim, in no particular order.
-    void for_each(const std::function<void(const Claim& claim)>& visit) const;
+    // Every timed entry, in no particular order.
+    void for_each(const std::function<void(const TimedEntry& timed_entry)>& visit) const;
     // Every prefix once, in no particular order.
     void for_each_prefix(const std::function<void(const Prefix& prefix)>& visit) const;
 
@@ -52,7 +53,7 @@ class ClaimList {
         std::uint8_t length = 0; // 0: the slot is free
 
         [[nodiscard]] bool has(const Prefix& prefix) const;
-        [[nodiscard]] Claim claim() const;
+        [[nodiscard]] TimedEntry timed_entry() const;
     };
     struct Ending {
         Time until;
@@ -69,13 +70,13 @@ class ClaimList {
     void free_slot(std::size_t index);
     void put(const Slot& slot);
     void grow();
-    void note_ending(const Claim& claim);
+    void note_ending(const TimedEntry& timed_entry);
     [[nodiscard]] bool is_current(const Ending& ending) const;
 
     std::vector<Slot> slots_;
-    std::size_t claims_ = 0;
+    std::size_t timed_entries_ = 0;
     std::size_t prefixes_ = 0;
-    std::priority_queue<Ending> endings_; // one that no longer fits its claim is skipped
+    std::priority_queue<Ending> endings_; // one that no longer fits its timed entry is skipped
 };
 
 } // namespace sieve::service::live

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/service/lists/claim_record.hpp"
+#include "libsieve/service/lists/timed_entry_record.hpp"
 
 #include <cstring>
 #include <type_traits>
@@ -15,21 +15,21 @@ struct Record {
     std::int64_t until;
     std::uint64_t length;
 };
-static_assert(sizeof(Record) == claim_record_bytes && std::has_unique_object_representations_v<Record>);
+static_assert(sizeof(Record) == timed_entry_record_bytes && std::has_unique_object_representations_v<Record>);
 
 } // namespace
 
-void append_claims(std::string& to, const std::vector<Claim>& claims) {
-    to.reserve(to.size() + claims.size() * claim_record_bytes);
-    for (const Claim& claim : claims) {
-        const Record record{static_cast<std::uint64_t>(claim.prefix.address >> 64),
-                            static_cast<std::uint64_t>(claim.prefix.address), claim.id,
-                            claim.until.time_since_epoch().count(), claim.prefix.length};
+void append_claims(std::string& to, const std::vector<TimedEntry>& timed_entries) {
+    to.reserve(to.size() + timed_entries.size() * timed_entry_record_bytes);
+    for (const TimedEntry& timed_entry : timed_entries) {
+        const Record record{static_cast<std::uint64_t>(timed_entry.prefix.address >> 64),
+                            static_cast<std::uint64_t>(timed_entry.prefix.address), timed_entry.id,
+                            timed_entry.until.time_since_epoch().count(), timed_entry.prefix.length};
         to.append(reinterpret_cast<const char*>(&record), sizeof(record));
     }
 }
 
-bool take_claims(std::string_view& from, std::uint64_t count, std::vector<Claim>& to) {
+bool take_claims(std::string_view& from, std::uint64_t count, std::vector<TimedEntry>& to) {
     to.reserve(to.size() + count);
     for (std::uint64_t i = 0; i < count; i++) {
         Record record;

@@ -11,10 +11,10 @@
 namespace sieve::service {
 
 // Begins to read them at once, on a thread of its own.
-class PromptHost final : public HostAddresses {
+class BoundedHostAddresses final : public HostAddresses {
   public:
     // read() waits until so long after the construction, and no longer.
-    PromptHost(HostAddresses& host, std::chrono::milliseconds patience);
+    BoundedHostAddresses(HostAddresses& host, std::chrono::milliseconds patience);
 
     // Empty if the addresses are not known in time: then nothing is asked about them. Errors: those of the
     // host.
