@@ -78,6 +78,17 @@ page_links() { scripts/page_links.py; }
 format_page() { scripts/format_page.py; }
 abi_number() { scripts/abi_digest.py; }
 
+# The glossary's last table: words that have given way to others.
+forbidden_words() {
+    local words
+    words=$(sed -n '/^## Words that style refuses/,$ s/^| \([a-z, ]*[a-z]\) *\(([^|]*)\)\{0,1\} *|.*/\1/p' docs/glossary.md |
+        grep -vx 'word' | tr ',\n' '  ')
+    [ -n "$words" ] || return 1
+    # shellcheck disable=SC2086 # one word each
+    ! git grep -inE "$(printf '%s|' $words | sed 's/|$//; s/making/in_?the_?making/')" -- \
+        bpf docs examples include scripts tests userspace README.md CONTRIBUTING.md Makefile \
+        ':!docs/glossary.md' ':!tests/data' ':!tests/fuzz/corpus' ':!tests/fuzz/seeds'
+}
 # Rooms include only rooms below them.
 rooms() { scripts/rooms.py; }
 
@@ -96,6 +107,7 @@ rule "no line of a script is over 120 characters long" line_length
 rule "pages link to what exists" page_links
 rule "docs/format.md is true (scripts/format_page.py --write)" format_page
 rule "comments and docs name what exists (scripts/stale_names.py)" stale_names
+rule "no word of the glossary's last table is in use" forbidden_words
 rule "rooms include only rooms below them (userspace/rooms)" rooms
 rule "what packets read has its SIEVE_ABI (scripts/abi_digest.py)" abi_number
 exit "$failed"

@@ -16,7 +16,7 @@ namespace sieve {
 namespace {
 
 // File systems without O_TMPFILE get a file with a name, which is removed at once.
-UniqueFd open_nameless(const std::string& directory) {
+UniqueFd open_unnamed(const std::string& directory) {
     UniqueFd file(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600));
     if (file || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT)) return file;
     std::string name = directory + "/xdp-sieve-XXXXXX"; // mkostemp makes it with mode 0600
@@ -45,7 +45,7 @@ int transfer_all(const Transfer& transfer, int file, Byte* bytes, std::size_t co
 Result<TemporaryFile> TemporaryFile::create(std::string_view content) {
     const char* wanted = std::getenv("TMPDIR"); // NOLINT(concurrency-mt-unsafe)
     std::string directory = wanted != nullptr && *wanted != '\0' ? wanted : "/var/tmp";
-    UniqueFd file = open_nameless(directory);
+    UniqueFd file = open_unnamed(directory);
     if (!file)
         return bad_input(fmt::format("{}: no temporary file can be made there: {}; $TMPDIR names another "
                                      "directory",

@@ -89,7 +89,7 @@ TEST(LockoutQuestions, AsksForPacketsFromThemWherePacketsComeIn) {
 }
 
 // A table of sets that match or not, and a question whose source address is known.
-class FindDropper : public testing::Test {
+class FindDropReason : public testing::Test {
   protected:
     std::vector<AskedSet> sets;
     std::vector<bool> matching;
@@ -113,7 +113,7 @@ class FindDropper : public testing::Test {
     }
 };
 
-TEST_F(FindDropper, TheFirstMatchDecides) {
+TEST_F(FindDropReason, TheFirstMatchDecides) {
     EXPECT_EQ(reason(), "passes");
     EXPECT_EQ(reason(SIEVE_ACTION_DROP), "default");
     set(SIEVE_ACTION_COUNT, true);
@@ -126,7 +126,7 @@ TEST_F(FindDropper, TheFirstMatchDecides) {
     EXPECT_EQ(reason(SIEVE_ACTION_DROP), "passes");
 }
 
-TEST_F(FindDropper, LimitsAndRedirectionsTakePackets) {
+TEST_F(FindDropReason, LimitsAndRedirectionsTakePackets) {
     for (const sieve_action action :
          {SIEVE_ACTION_LIMIT, SIEVE_ACTION_REDIRECT_DEVICE, SIEVE_ACTION_REDIRECT_CPU}) {
         sets.clear();
@@ -137,7 +137,7 @@ TEST_F(FindDropper, LimitsAndRedirectionsTakePackets) {
 }
 
 // A set that needs a port says nothing about a packet whose ports are not known.
-TEST_F(FindDropper, WhatCannotBeKnownIsNoReason) {
+TEST_F(FindDropReason, WhatCannotBeKnownIsNoReason) {
     one_port_only = true;
     set(SIEVE_ACTION_DROP, true, src | dport);
     EXPECT_EQ(reason(), "passes");
@@ -152,7 +152,7 @@ TEST_F(FindDropper, WhatCannotBeKnownIsNoReason) {
 }
 
 // Unless it matches whatever the port and the protocol are.
-TEST_F(FindDropper, AnOpenFieldNeedNotBeKnown) {
+TEST_F(FindDropReason, AnOpenFieldNeedNotBeKnown) {
     for (const std::uint32_t fields : {src | dport, src | proto, src | dport | proto}) {
         SCOPED_TRACE(fields);
         sets.clear();
@@ -179,7 +179,7 @@ TEST_F(FindDropper, AnOpenFieldNeedNotBeKnown) {
     EXPECT_EQ(asked.size(), 4U);
 }
 
-TEST_F(FindDropper, AsksWithTheSetsFieldsOnly) {
+TEST_F(FindDropReason, AsksWithTheSetsFieldsOnly) {
     question = {.key = parse_key("192.0.2.1 192.0.2.2 1 2 tcp", 31).value(), .known = 31};
     for (const std::uint32_t fields : {1U, 2U, 3U, 5U, 11U, 17U, 31U}) {
         const auto found =

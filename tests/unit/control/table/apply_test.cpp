@@ -318,9 +318,9 @@ TEST_F(Apply, AnotherControllerAtWorkIsNamed) {
 
 TEST_F(Apply, NoTableHasANameTwiceOrTooManySets) {
     refused(table({bad(), bad()}), ErrorKind::invalid_request);
-    SetSpec nameless = bad();
-    nameless.name = "a set";
-    refused(table({nameless}), ErrorKind::invalid_request);
+    SetSpec misnamed = bad();
+    misnamed.name = "a set";
+    refused(table({misnamed}), ErrorKind::invalid_request);
     std::vector<SetSpec> many;
     for (int i = 0; i <= SIEVE_MAX_SETS; i++) {
         many.push_back(bad());

@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-#include "libsieve/control/access/kernel.hpp"
+#include "libsieve/control/access/hooks.hpp"
 #include "libsieve/control/spec/observer.hpp"
 
 namespace sieve::control {
@@ -14,7 +14,7 @@ inline constexpr std::chrono::seconds lock_patience{10};
 
 // Takes the lock. While it waits, the observer is told which process holds the lock. If the wait is too long,
 // the error is busy and names that process.
-[[nodiscard]] inline Result<Held> hold_lock(Kernel& kernel, const Observer& observer) {
+[[nodiscard]] inline Result<Held> hold_lock(Hooks& kernel, const Observer& observer) {
     return kernel.hold_lock(lock_patience, observer.waiting);
 }
 

@@ -11,11 +11,11 @@ namespace sieve::control {
 
 namespace {
 
-bool has_set(Kernel& kernel, const kernel::Hook& hook, const std::string& set) {
+bool has_set(Hooks& kernel, const kernel::Hook& hook, const std::string& set) {
     return hook.speaks_our_version() && kernel.read_table(hook).find(set) != nullptr;
 }
 
-Result<std::vector<kernel::Hook>> read_hooks_of(Kernel& kernel, const kernel::Interface& interface,
+Result<std::vector<kernel::Hook>> read_hooks_of(Hooks& kernel, const kernel::Interface& interface,
                                                 std::optional<kernel::HookPoint> only) {
     std::vector<kernel::Hook> hooks;
     for (const kernel::HookPoint point : kernel::all_hook_points) {
@@ -37,7 +37,7 @@ tl::unexpected<Error> several(const std::string& interface, const std::vector<ke
 
 } // namespace
 
-Result<std::vector<kernel::Hook>> read_hooks(Kernel& kernel, const HookName& name) {
+Result<std::vector<kernel::Hook>> read_hooks(Hooks& kernel, const HookName& name) {
     if (!name.interface.empty()) {
         SIEVE_ASSIGN(const kernel::Interface interface, kernel.find_interface(name.interface));
         return read_hooks_of(kernel, interface, name.point);
@@ -52,13 +52,13 @@ Result<std::vector<kernel::Hook>> read_hooks(Kernel& kernel, const HookName& nam
     return all;
 }
 
-Result<std::vector<kernel::Hook>> hooks_of(Kernel& kernel, const HookName& name) {
+Result<std::vector<kernel::Hook>> hooks_of(Hooks& kernel, const HookName& name) {
     SIEVE_ASSIGN(std::vector<kernel::Hook> hooks, read_hooks(kernel, name));
     std::erase_if(hooks, [](const kernel::Hook& hook) { return !hook.ours; });
     return hooks;
 }
 
-Result<kernel::Hook> find_ours(Kernel& kernel, const HookName& name, const std::string& set) {
+Result<kernel::Hook> find_ours(Hooks& kernel, const HookName& name, const std::string& set) {
     SIEVE_ASSIGN(std::vector<kernel::Hook> hooks, hooks_of(kernel, name));
     if (hooks.empty()) {
         SIEVE_ASSIGN(const kernel::Interface interface, kernel.find_interface(name.interface));
@@ -94,7 +94,7 @@ kernel::WantedTable wanted_of(const kernel::TableInForce& table) {
     return wanted;
 }
 
-Result<TableWithSet> table_with(Kernel& kernel, const kernel::Hook& hook, const std::string& name) {
+Result<TableWithSet> table_with(Hooks& kernel, const kernel::Hook& hook, const std::string& name) {
     const kernel::TableInForce live = kernel.read_table(hook);
     std::vector<std::string> names;
     for (std::size_t i = 0; i < live.sets.size(); i++) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "libsieve/control/access/kernel.hpp"
+#include "libsieve/control/access/hooks.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::control {
@@ -22,15 +22,15 @@ struct HookName {
 // Every hook that the name covers, whatever runs there, ordered by interface and then by hook point. Without
 // an interface, the name covers all interfaces of this network namespace; one that goes away during the call
 // is left out.
-[[nodiscard]] Result<std::vector<kernel::Hook>> read_hooks(Kernel& kernel, const HookName& name);
+[[nodiscard]] Result<std::vector<kernel::Hook>> read_hooks(Hooks& kernel, const HookName& name);
 
 // The hooks among them where our program runs, including programs that speak another version.
-[[nodiscard]] Result<std::vector<kernel::Hook>> hooks_of(Kernel& kernel, const HookName& name);
+[[nodiscard]] Result<std::vector<kernel::Hook>> hooks_of(Hooks& kernel, const HookName& name);
 
 // The hook, if our program runs there and speaks our version; otherwise not_attached or other_version. If the
 // program runs at several hooks and no point was named, the result is the hook where a set named `set` is in
 // force. Error several_hooks if that does not decide.
-[[nodiscard]] Result<kernel::Hook> find_ours(Kernel& kernel, const HookName& name,
+[[nodiscard]] Result<kernel::Hook> find_ours(Hooks& kernel, const HookName& name,
                                              const std::string& set = {});
 
 // The table in force as a wanted table: putting it in force would change nothing.
@@ -46,7 +46,7 @@ struct TableWithSet {
 };
 
 // Error no_such_set if no set has the name; its message lists the names in force.
-[[nodiscard]] Result<TableWithSet> table_with(Kernel& kernel, const kernel::Hook& hook,
+[[nodiscard]] Result<TableWithSet> table_with(Hooks& kernel, const kernel::Hook& hook,
                                               const std::string& set);
 
 } // namespace sieve::control

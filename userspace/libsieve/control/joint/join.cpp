@@ -60,7 +60,7 @@ std::vector<sieve_witness> sample_members(const KeySet& keys) {
     return sample;
 }
 
-Result<Joined> make_joint(Kernel& kernel, kernel::HookPoint point, std::span<const Joinable> sets,
+Result<Joined> make_joint(Trials& kernel, kernel::HookPoint point, std::span<const Joinable> sets,
                           std::vector<sieve_key> spared, const BuildJoint& build) {
     JointTask task{.sets = {}, .spared = std::move(spared)};
     std::vector<kernel::JoinedSet> joined;

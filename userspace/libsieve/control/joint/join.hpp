@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "libsieve/control/access/kernel.hpp"
 #include "libsieve/control/access/ready_set.hpp"
+#include "libsieve/control/access/trials.hpp"
 #include "libsieve/control/joint/joint_task.hpp"
 #include "libsieve/control/spec/observer.hpp"
 #include "libsieve/filters/joint/joint_filter.hpp"
@@ -54,8 +54,8 @@ using BuildJoint = std::function<Result<JointFilter>(const JointTask& task)>;
 
 // Has the joint filter of these sets built, which are at least two and have the same fields; checks it, and
 // brings it into the kernel. `spared`: see JointTask. Errors: those of `build`, check_joint() and
-// Kernel::bring_in_joint().
-[[nodiscard]] Result<Joined> make_joint(Kernel& kernel, kernel::HookPoint point,
+// Trials::bring_in_joint().
+[[nodiscard]] Result<Joined> make_joint(Trials& kernel, kernel::HookPoint point,
                                         std::span<const Joinable> sets, std::vector<sieve_key> spared,
                                         const BuildJoint& build);
 

@@ -152,7 +152,7 @@ Result<std::vector<kernel::NotedKey>> ExactEntries::all() {
     return entries;
 }
 
-Result<std::unique_ptr<RunningKeys>> open_exact_entries(Kernel& kernel, std::uint32_t exact_id,
+Result<std::unique_ptr<RunningKeys>> open_exact_entries(Filters& kernel, std::uint32_t exact_id,
                                                         const StoredKeys& stored) {
     SIEVE_ASSIGN(std::unique_ptr<RunningKeys> exact, kernel.open_exact(exact_id));
     if (!stored.of_prefixes()) return exact;

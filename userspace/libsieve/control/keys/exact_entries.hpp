@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "libsieve/control/access/kernel.hpp"
+#include "libsieve/control/access/filters.hpp"
 #include "libsieve/filters/prefix_entries.hpp"
 #include "libsieve/util/result.hpp"
 
@@ -37,7 +37,7 @@ class ExactEntries final : public RunningKeys {
 };
 
 // The exact set with that id, of a filter: its keys, or the entries of a prefix set.
-[[nodiscard]] Result<std::unique_ptr<RunningKeys>> open_exact_entries(Kernel& kernel, std::uint32_t exact_id,
+[[nodiscard]] Result<std::unique_ptr<RunningKeys>> open_exact_entries(Filters& kernel, std::uint32_t exact_id,
                                                                       const StoredKeys& stored);
 
 } // namespace sieve::control

@@ -215,7 +215,7 @@ bool OpenTable::has_ends() const {
     return kind_of(filter->lookup()).exact()->has_ends(filter->lookup(), filter->lines());
 }
 
-Result<OpenTable> open_table(Kernel& kernel, const std::string& name, std::uint32_t map_id) {
+Result<OpenTable> open_table(Filters& kernel, const std::string& name, std::uint32_t map_id) {
     OpenTable open;
     SIEVE_ASSIGN(open.filter, kernel.open_filter(map_id));
     RunningFilter& filter = *open.filter;
@@ -263,7 +263,7 @@ EndingKeys count_ending(RunningFilter& filter) {
     return count;
 }
 
-Result<std::uint64_t> sweep_exact_set(Kernel& kernel, const kernel::SetInForce& set) {
+Result<std::uint64_t> sweep_exact_set(Filters& kernel, const kernel::SetInForce& set) {
     SIEVE_ASSIGN(const OpenTable open, open_table(kernel, set.name, set.map_id));
     return open.table->sweep([&] { return kernel.grace_period(); });
 }

@@ -36,7 +36,7 @@ struct OpenTable {
 [[nodiscard]] bool lists_and_changes(const sieve_lookup& lookup);
 
 // Opens the set's table, and settles it if its last writer died.
-[[nodiscard]] Result<OpenTable> open_table(Kernel& kernel, const std::string& name, std::uint32_t map_id);
+[[nodiscard]] Result<OpenTable> open_table(Filters& kernel, const std::string& name, std::uint32_t map_id);
 
 // change_keys() for such a set. A set that has no room for the keys, or that gets very many of them, is
 // listed and built anew with them, with room for more, tested, and swapped in; what others change meanwhile
@@ -56,7 +56,7 @@ struct EndingKeys {
 [[nodiscard]] EndingKeys count_ending(RunningFilter& filter);
 
 // Makes room: takes the entries out that have ended. Returns how many. The caller holds the lock.
-[[nodiscard]] Result<std::uint64_t> sweep_exact_set(Kernel& kernel, const kernel::SetInForce& set);
+[[nodiscard]] Result<std::uint64_t> sweep_exact_set(Filters& kernel, const kernel::SetInForce& set);
 
 // The members of the set, as they are at one moment, in no particular order. Takes the lock only if the table
 // keeps changing, or if its last writer died.

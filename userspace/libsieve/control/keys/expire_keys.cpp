@@ -19,7 +19,7 @@ namespace sieve::control {
 
 namespace {
 
-Result<std::vector<kernel::NotedKey>> ending_keys(Kernel& kernel, const kernel::SetInForce& set) {
+Result<std::vector<kernel::NotedKey>> ending_keys(Filters& kernel, const kernel::SetInForce& set) {
     if (set.inserted_id == 0) return std::vector<kernel::NotedKey>();
     SIEVE_ASSIGN(const std::unique_ptr<RunningKeys> inserted, kernel.open_inserted(set.inserted_id));
     SIEVE_ASSIGN(std::vector<kernel::NotedKey> keys, inserted->all());
@@ -28,7 +28,7 @@ Result<std::vector<kernel::NotedKey>> ending_keys(Kernel& kernel, const kernel::
 }
 
 // Entries of the set that have ended for packets, and still take room.
-Result<std::uint64_t> ended_entries(Kernel& kernel, const kernel::SetInForce& set) {
+Result<std::uint64_t> ended_entries(Filters& kernel, const kernel::SetInForce& set) {
     SIEVE_ASSIGN(const kernel::FilterHeader header, kernel.read_filter(set.map_id));
     if (!lists_and_changes(header.lookup)) return std::uint64_t{0};
     SIEVE_ASSIGN(const std::unique_ptr<RunningFilter> filter, kernel.open_filter(set.map_id));
@@ -54,7 +54,7 @@ Result<std::optional<std::uint64_t>> first_end(Kernel& kernel, const std::vector
 
 // A controller that died may have left open whether it inserted a key. As long as nobody has changed the
 // filter since, a match tells: the key did not match before. So this is done before any other change.
-Status settle(Kernel& kernel, const kernel::SetInForce& set, const std::vector<kernel::NotedKey>& keys) {
+Status settle(Filters& kernel, const kernel::SetInForce& set, const std::vector<kernel::NotedKey>& keys) {
     const auto open_question = [](const kernel::NotedKey& one) {
         return one.note.state == SIEVE_INSERTED_COMING;
     };

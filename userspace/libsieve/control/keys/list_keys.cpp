@@ -27,7 +27,7 @@ using Words = std::array<__u64, SIEVE_KEY_WORDS>;
 constexpr std::uint32_t v4_prefix_bits = 96; // of a v4-mapped address
 
 // How many of the keys in the filter the listed ones are.
-Result<std::uint64_t> count_stored(Kernel& kernel, const kernel::SetInForce& set, const KeyList& list) {
+Result<std::uint64_t> count_stored(Filters& kernel, const kernel::SetInForce& set, const KeyList& list) {
     if (!list.prefixes) return list.keys.size();
     SIEVE_ASSIGN(const std::unique_ptr<RunningFilter> filter, kernel.open_filter(set.map_id));
     const StoredKeys stored(filter->lookup(), filter->probes());

@@ -27,7 +27,7 @@ struct OpenFilter {
     std::vector<kernel::Hook> hooks{}; // that have it
 };
 
-Result<OpenFilter> open_filter(Kernel& kernel, const std::string& set, std::uint32_t map_id, bool verified) {
+Result<OpenFilter> open_filter(Filters& kernel, const std::string& set, std::uint32_t map_id, bool verified) {
     SIEVE_ASSIGN(const kernel::FilterHeader header, kernel.read_filter(map_id));
     OpenFilter open{.facts = {.map_id = map_id, .fields = header.lookup.fields}};
     open.facts.changeable =

@@ -89,7 +89,7 @@ bool redirects(std::span<const SetSpec> sets) {
     return !targets_of(sets).empty();
 }
 
-Result<Mode> expected_mode(Kernel& kernel, const kernel::Hook& hook, kernel::ModeChoice choice) {
+Result<Mode> expected_mode(Interfaces& kernel, const kernel::Hook& hook, kernel::ModeChoice choice) {
     if (hook.speaks_our_version()) return hook.mode;
     switch (choice) {
     case kernel::ModeChoice::native:
@@ -103,7 +103,7 @@ Result<Mode> expected_mode(Kernel& kernel, const kernel::Hook& hook, kernel::Mod
     return device.xdp && !device.xdp->native ? Mode::skb : Mode::native;
 }
 
-Status check_targets(Kernel& kernel, const RedirectSource& source, std::span<const SetSpec> sets) {
+Status check_targets(Interfaces& kernel, const RedirectSource& source, std::span<const SetSpec> sets) {
     for (const std::string& name : targets_of(sets)) {
         SIEVE_ASSIGN(const kernel::Target target, kernel.find_target(name));
         if (target.action != SIEVE_ACTION_REDIRECT_DEVICE) continue;
@@ -119,7 +119,7 @@ Status check_targets(Kernel& kernel, const RedirectSource& source, std::span<con
     return {};
 }
 
-std::vector<Warning> target_warnings(Kernel& kernel, const RedirectSource& source,
+std::vector<Warning> target_warnings(Interfaces& kernel, const RedirectSource& source,
                                      std::span<const SetSpec> sets) {
     std::vector<Warning> warnings;
     const std::set<std::string> targets = targets_of(sets);

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "libsieve/control/access/kernel.hpp"
+#include "libsieve/control/access/interfaces.hpp"
 #include "libsieve/control/spec/set_spec.hpp"
 #include "libsieve/control/spec/warning.hpp"
 #include "libsieve/util/result.hpp"
@@ -26,17 +26,17 @@ struct RedirectSource {
 
 // The mode that XDP will have there: that of the running program, or else the chosen mode, or else the best
 // that the driver can do.
-[[nodiscard]] Result<kernel::Mode> expected_mode(Kernel& kernel, const kernel::Hook& hook,
+[[nodiscard]] Result<kernel::Mode> expected_mode(Interfaces& kernel, const kernel::Hook& hook,
                                                  kernel::ModeChoice choice);
 
 // Refuses a target that cannot deliver: the interface itself (invalid_request), an interface that is down or
 // whose packets begin with another header (kernel_refused), and in native mode an interface whose driver
 // cannot send (no_native_mode).
-[[nodiscard]] Status check_targets(Kernel& kernel, const RedirectSource& source,
+[[nodiscard]] Status check_targets(Interfaces& kernel, const RedirectSource& source,
                                    std::span<const SetSpec> sets);
 
 // Warnings about targets that were not refused and may still not deliver.
-[[nodiscard]] std::vector<Warning> target_warnings(Kernel& kernel, const RedirectSource& source,
+[[nodiscard]] std::vector<Warning> target_warnings(Interfaces& kernel, const RedirectSource& source,
                                                    std::span<const SetSpec> sets);
 
 } // namespace sieve::control

@@ -5,7 +5,7 @@
 
 namespace sieve::control {
 
-std::vector<Warning> undone_changes(Kernel& kernel, const kernel::TableInForce& before,
+std::vector<Warning> undone_changes(Filters& kernel, const kernel::TableInForce& before,
                                     const kernel::WantedTable& wanted) {
     std::vector<Warning> warnings;
     for (const kernel::WantedSet& set : wanted.sets) {

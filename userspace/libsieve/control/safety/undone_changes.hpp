@@ -5,14 +5,15 @@
 
 #include <vector>
 
-#include "libsieve/control/access/kernel.hpp"
+#include "libsieve/control/access/filters.hpp"
 #include "libsieve/control/spec/warning.hpp"
+#include "libsieve/kernel/set_table.hpp"
 
 namespace sieve::control {
 
 // Warns of each set in force that had such changes and gets another filter. Reads the filters in force, so
 // the caller asks before it puts the table in force.
-[[nodiscard]] std::vector<Warning> undone_changes(Kernel& kernel, const kernel::TableInForce& before,
+[[nodiscard]] std::vector<Warning> undone_changes(Filters& kernel, const kernel::TableInForce& before,
                                                   const kernel::WantedTable& wanted);
 
 } // namespace sieve::control

@@ -167,34 +167,34 @@ kernel::DispatcherRank rank_of(const TableSpec& spec) {
 
 } // namespace
 
-Result<ApplyInTheMaking> ApplyInTheMaking::prepare(Kernel& kernel, TableSpec given, const Observer& observer,
-                                                   Safety safety) {
-    ApplyInTheMaking making(kernel, std::move(given), std::move(safety));
-    const TableSpec& spec = making.spec_;
+Result<PreparedApply> PreparedApply::prepare(Kernel& kernel, TableSpec given, const Observer& observer,
+                                             Safety safety) {
+    PreparedApply coming(kernel, std::move(given), std::move(safety));
+    const TableSpec& spec = coming.spec_;
     SIEVE_TRY(check_names(spec.sets));
-    SIEVE_ASSIGN(making.interface_, kernel.find_interface(spec.interface));
-    SIEVE_ASSIGN(making.actions_, find_actions(kernel, spec.sets, spec.default_action));
+    SIEVE_ASSIGN(coming.interface_, kernel.find_interface(spec.interface));
+    SIEVE_ASSIGN(coming.actions_, find_actions(kernel, spec.sets, spec.default_action));
     {
-        SIEVE_ASSIGN(const kernel::Hook hook, kernel.read_hook(making.interface_, spec.point));
-        SIEVE_TRY(may_apply(kernel, hook, spec, making.safety_));
-        SIEVE_TRY(keeps_allowlist(kernel, hook, spec, making.actions_));
+        SIEVE_ASSIGN(const kernel::Hook hook, kernel.read_hook(coming.interface_, spec.point));
+        SIEVE_TRY(may_apply(kernel, hook, spec, coming.safety_));
+        SIEVE_TRY(keeps_allowlist(kernel, hook, spec, coming.actions_));
         SIEVE_TRY(keeps_sets(kernel, hook, spec));
     }
     kernel.expect_to_attach();
     constexpr int ordinary_mtu = 1500;
-    const bool frags = kernel.mtu(making.interface_) > ordinary_mtu;
-    const auto host = [&] { return lockout_questions(making.safety_, making.interface_.name, spec.point); };
+    const bool frags = kernel.mtu(coming.interface_) > ordinary_mtu;
+    const auto host = [&] { return lockout_questions(coming.safety_, coming.interface_.name, spec.point); };
     std::vector<SetSpec> specs = spec.sets;
     for (SetSpec& set : specs) set.keep_keys = spec.join;
-    PreparedSets& prepared = making.prepared_;
+    PreparedSets& prepared = coming.prepared_;
     SIEVE_ASSIGN(prepared, control::prepare(kernel, spec.point, frags, specs, observer, host));
-    if (!spec.join) return making;
-    SIEVE_ASSIGN(making.applied_.joined, join(kernel, spec.point, prepared.sets, host, observer));
+    if (!spec.join) return coming;
+    SIEVE_ASSIGN(coming.applied_.joined, join(kernel, spec.point, prepared.sets, host, observer));
     for (ReadySet& set : prepared.sets) set.keys.reset(); // frees their memory
-    return making;
+    return coming;
 }
 
-Status ApplyInTheMaking::check() {
+Status PreparedApply::check() {
     SIEVE_ASSIGN(applied_.hook, kernel_->read_hook(interface_, spec_.point));
     SIEVE_TRY(may_apply(*kernel_, applied_.hook, spec_, safety_));
     SIEVE_TRY(keeps_allowlist(*kernel_, applied_.hook, spec_, actions_));
@@ -215,7 +215,7 @@ Status ApplyInTheMaking::check() {
                           safety_);
 }
 
-Result<Applied> ApplyInTheMaking::commit() {
+Result<Applied> PreparedApply::commit() {
     Applied& applied = applied_;
     std::vector<Warning> undone;
     if (applied.attached_now) {
@@ -267,10 +267,10 @@ Result<Applied> ApplyInTheMaking::commit() {
 }
 
 Result<Applied> apply(Kernel& kernel, const TableSpec& spec, const Observer& observer, const Safety& safety) {
-    SIEVE_ASSIGN(ApplyInTheMaking making, ApplyInTheMaking::prepare(kernel, spec, observer, safety));
+    SIEVE_ASSIGN(PreparedApply coming, PreparedApply::prepare(kernel, spec, observer, safety));
     SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
-    SIEVE_TRY(making.check());
-    return making.commit();
+    SIEVE_TRY(coming.check());
+    return coming.commit();
 }
 
 } // namespace sieve::control

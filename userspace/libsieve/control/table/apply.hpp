@@ -39,16 +39,16 @@ struct Applied {
 [[nodiscard]] Result<Applied> apply(Kernel& kernel, const TableSpec& spec, const Observer& observer,
                                     const Safety& safety = {});
 
-// The same in three parts; see TableInTheMaking.
-class ApplyInTheMaking {
+// The same in three parts; see PreparedTable.
+class PreparedApply {
   public:
-    [[nodiscard]] static Result<ApplyInTheMaking> prepare(Kernel& kernel, TableSpec spec,
-                                                          const Observer& observer, Safety safety);
+    [[nodiscard]] static Result<PreparedApply> prepare(Kernel& kernel, TableSpec spec,
+                                                       const Observer& observer, Safety safety);
     [[nodiscard]] Status check();
     [[nodiscard]] Result<Applied> commit();
 
   private:
-    ApplyInTheMaking(Kernel& kernel, TableSpec spec, Safety safety)
+    PreparedApply(Kernel& kernel, TableSpec spec, Safety safety)
         : kernel_(&kernel), spec_(std::move(spec)), safety_(std::move(safety)) {}
 
     Kernel* kernel_;

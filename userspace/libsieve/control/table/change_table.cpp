@@ -39,10 +39,10 @@ Status check_hook(Kernel& kernel, const TableChange& change, const kernel::Hook&
 
 } // namespace
 
-Result<TableInTheMaking> TableInTheMaking::prepare(Kernel& kernel, TableChange given,
-                                                   const Observer& observer, Safety safety) {
-    TableInTheMaking making(kernel, std::move(given), std::move(safety));
-    const TableChange& change = making.change_;
+Result<PreparedTable> PreparedTable::prepare(Kernel& kernel, TableChange given, const Observer& observer,
+                                             Safety safety) {
+    PreparedTable coming(kernel, std::move(given), std::move(safety));
+    const TableChange& change = coming.change_;
     const TableSpec& spec = change.table;
     SIEVE_TRY(check_names(spec.sets));
     SIEVE_ASSIGN(const std::vector<SetAction> actions, find_actions(kernel, spec.sets, spec.default_action));
@@ -52,23 +52,23 @@ Result<TableInTheMaking> TableInTheMaking::prepare(Kernel& kernel, TableChange g
     std::vector<SetSpec> fresh;
     for (std::size_t i = 0; i < spec.sets.size(); i++)
         if (!change.kept[i]) fresh.push_back(spec.sets[i]);
-    PreparedSets& prepared = making.prepared_;
+    PreparedSets& prepared = coming.prepared_;
     if (!fresh.empty()) {
-        const auto host = [&] { return lockout_questions(making.safety_, spec.interface, spec.point); };
+        const auto host = [&] { return lockout_questions(coming.safety_, spec.interface, spec.point); };
         SIEVE_ASSIGN(prepared, control::prepare(kernel, spec.point, false, fresh, observer, host));
     }
-    making.wanted_ = {.default_action = spec.default_action,
+    coming.wanted_ = {.default_action = spec.default_action,
                       .sets = {},
                       .unreadable = spec.unreadable,
-                      .probation = making.safety_.confirm_within};
+                      .probation = coming.safety_.confirm_within};
     std::size_t next = 0;
     for (std::size_t i = 0; i < spec.sets.size(); i++)
-        making.wanted_.sets.push_back(wanted_set(spec.sets[i].name, actions[i],
+        coming.wanted_.sets.push_back(wanted_set(spec.sets[i].name, actions[i],
                                                  change.kept[i] ? SetMaps{} : prepared.sets[next++].maps));
-    return making;
+    return coming;
 }
 
-Status TableInTheMaking::check() {
+Status PreparedTable::check() {
     const TableSpec& spec = change_.table;
     SIEVE_ASSIGN(hook_, find_ours(*kernel_, {.interface = spec.interface, .point = spec.point}));
     SIEVE_TRY(check_hook(*kernel_, change_, hook_));
@@ -87,7 +87,7 @@ Status TableInTheMaking::check() {
     return {};
 }
 
-Result<TableChanged> TableInTheMaking::commit() {
+Result<TableChanged> PreparedTable::commit() {
     const TableSpec& spec = change_.table;
     const auto begin = std::chrono::steady_clock::now();
     const kernel::TableInForce before = kernel_->read_table(hook_);
@@ -111,10 +111,10 @@ Result<TableChanged> TableInTheMaking::commit() {
 
 Result<TableChanged> change_table(Kernel& kernel, const TableChange& change, const Observer& observer,
                                   const Safety& safety) {
-    SIEVE_ASSIGN(TableInTheMaking making, TableInTheMaking::prepare(kernel, change, observer, safety));
+    SIEVE_ASSIGN(PreparedTable coming, PreparedTable::prepare(kernel, change, observer, safety));
     SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
-    SIEVE_TRY(making.check());
-    return making.commit();
+    SIEVE_TRY(coming.check());
+    return coming.commit();
 }
 
 } // namespace sieve::control

@@ -48,18 +48,18 @@ struct TableChanged {
 
 // The same in three parts, for a caller that changes the tables of several hooks together: it prepares all of
 // them, takes the lock, checks all of them, and commits all of them.
-class TableInTheMaking {
+class PreparedTable {
   public:
     // Builds and tests the filters. Changes nothing. `kernel` and what `safety` points to outlive the result.
-    [[nodiscard]] static Result<TableInTheMaking> prepare(Kernel& kernel, TableChange change,
-                                                          const Observer& observer, Safety safety);
+    [[nodiscard]] static Result<PreparedTable> prepare(Kernel& kernel, TableChange change,
+                                                       const Observer& observer, Safety safety);
     // Compares with what is in force now. The caller holds the lock until after commit().
     [[nodiscard]] Status check();
     // Puts the table in force. Called once, after check() has found nothing.
     [[nodiscard]] Result<TableChanged> commit();
 
   private:
-    TableInTheMaking(Kernel& kernel, TableChange change, Safety safety)
+    PreparedTable(Kernel& kernel, TableChange change, Safety safety)
         : kernel_(&kernel), change_(std::move(change)), safety_(std::move(safety)) {}
 
     Kernel* kernel_;

@@ -157,7 +157,7 @@ Status Daemon::listen() {
     settings_.sandbox->cancel = cancel_.get();
     bounded_host_addresses_ = std::make_unique<BoundedHostAddresses>(parts_.host, settings_.host_patience);
     EventLoop& loop = parts_.loop;
-    SIEVE_ASSIGN(timer_, loop.timer([this] { look_at_agenda(); }));
+    SIEVE_ASSIGN(timer_, loop.timer([this] { look_at_schedule(); }));
     SIEVE_ASSIGN(ends_timer_, loop.timer([this] { take_out_ended(); }));
     SIEVE_ASSIGN(urgent_, Worker::start(Priority::normal));
     SIEVE_ASSIGN(patient_, Worker::start(Priority::low));
@@ -220,7 +220,7 @@ void Daemon::arm() {
     timer_.set(started_ + std::chrono::duration_cast<Time::duration>((*next - started_) / settings_.pace));
 }
 
-void Daemon::look_at_agenda() {
+void Daemon::look_at_schedule() {
     if (!held_back_.empty()) schedule_.called_off({.sets = std::exchange(held_back_, {})}, now());
     refresh();
     if (!running_ && !stopping_)
@@ -264,7 +264,7 @@ void Daemon::refreshed(Refreshes::Done done) {
             surveyed_[survey.set->name] = std::make_shared<SetSurvey>(std::move(survey));
         schedule_.refreshed(sets);
     }
-    look_at_agenda();
+    look_at_schedule();
 }
 
 control::Observer Daemon::observer() const {
@@ -338,7 +338,7 @@ void Daemon::end() {
     if (ended->expires) {
         if (stopping_) return finish_stopping();
         if (next_) adopt();
-        return look_at_agenda();
+        return look_at_schedule();
     }
     cycles_++;
     if (cycles_ == 1 && bounded_host_addresses_->was_late())
@@ -378,7 +378,7 @@ void Daemon::end() {
     // The disk may have room again.
     const Time retry = now() + state_retry;
     if (state_in_memory_ && schedule_.next().value_or(Time::max()) > retry) schedule_.compare(retry);
-    look_at_agenda();
+    look_at_schedule();
 }
 
 void Daemon::note(const Running& ended) {

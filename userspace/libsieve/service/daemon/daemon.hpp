@@ -109,7 +109,7 @@ class Daemon {
     [[nodiscard]] Status listen();
     [[nodiscard]] Time now() const;
     void arm();
-    void look_at_agenda();
+    void look_at_schedule();
     void begin(CycleOptions options);
     [[nodiscard]] RefreshRoom room() const;
     void refresh();

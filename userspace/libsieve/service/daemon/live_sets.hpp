@@ -38,11 +38,11 @@ class LiveSets {
     // that none of them comes to a hook where packets are filtered already: it has to catch up first.
     [[nodiscard]] bool can_wait(const Configuration& configuration) const;
 
-    // Opens the keepers of the configuration's live sets, in the place of those that are there. Afterwards
+    // Opens the updaters of the configuration's live sets, in the place of those that are there. Afterwards
     // each of these sets has a last good image. What cannot be opened is logged. Blocks: for a worker,
     // without a cycle at work. Throws what breaks it off.
     void open(const Configuration& configuration, const SandboxSettings& sandbox);
-    // Lets the opened keepers work. A cycle has put their sets in force.
+    // Lets the opened updaters work. A cycle has put their sets in force.
     void run();
     // Calls off what they do, and waits for their ends.
     void close();

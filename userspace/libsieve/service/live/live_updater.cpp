@@ -57,10 +57,10 @@ bool lets_packets_pass(const Configuration& configuration, const SetConfiguratio
     });
 }
 
-class Keeper final : public LiveUpdater {
+class Updater final : public LiveUpdater {
   public:
-    Keeper(LiveUpdaterSettings settings, control::Kernel& kernel, const StateDirectory& state,
-           HostAddresses& host, const SetConfiguration& set)
+    Updater(LiveUpdaterSettings settings, control::Kernel& kernel, const StateDirectory& state,
+            HostAddresses& host, const SetConfiguration& set)
         : settings_(std::move(settings)), kernel_(kernel), state_directory_(state), host_(host), set_(set) {
         observer_.remark = [this](const std::string& text) { tell_remark(text); };
         if (!settings_.fetch) settings_.fetch = &fetch_decisions;
@@ -653,7 +653,7 @@ Result<std::unique_ptr<LiveUpdater>> LiveUpdater::open(LiveUpdaterSettings setti
     if (found == nullptr)
         return invalid_request(fmt::format("set {}: is not in the configuration", settings.set));
     const SetConfiguration set = *found;
-    auto updater = std::make_unique<Keeper>(std::move(settings), kernel, state, host, set);
+    auto updater = std::make_unique<Updater>(std::move(settings), kernel, state, host, set);
     SIEVE_TRY(updater->start());
     return updater;
 }

@@ -512,7 +512,7 @@ struct PreparedHook::Parts {
     const HookPlan& plan;
     const StateDirectory& state;
     const EntrySafety safe;
-    std::variant<std::monostate, control::ApplyInTheMaking, control::TableInTheMaking> prepared{};
+    std::variant<std::monostate, control::PreparedApply, control::PreparedTable> prepared{};
     std::chrono::milliseconds preparing{0};
 };
 
@@ -545,14 +545,14 @@ Result<PreparedHook> PreparedHook::prepare(control::Kernel& kernel, const Config
         }
     }
     if (plan.step == HookStep::attach) {
-        SIEVE_ASSIGN(auto prepared, control::ApplyInTheMaking::prepare(kernel, std::move(table), observer,
-                                                                       parts->safe.get()));
+        SIEVE_ASSIGN(auto prepared,
+                     control::PreparedApply::prepare(kernel, std::move(table), observer, parts->safe.get()));
         parts->prepared = std::move(prepared);
     } else {
         control::TableChange change{.table = std::move(table), .kept = {}};
         for (std::size_t i = 0; i < sets; i++) change.kept.push_back(plan.sets[i].kept);
-        SIEVE_ASSIGN(auto prepared, control::TableInTheMaking::prepare(kernel, std::move(change), observer,
-                                                                       parts->safe.get()));
+        SIEVE_ASSIGN(auto prepared,
+                     control::PreparedTable::prepare(kernel, std::move(change), observer, parts->safe.get()));
         parts->prepared = std::move(prepared);
     }
     parts->preparing = since(start);
@@ -568,15 +568,14 @@ Status PreparedHook::check() {
                        fmt::format("{}: was paused meanwhile, so nothing comes into force there",
                                    parts_->plan.interface),
                        {.interface = parts_->plan.interface});
-    if (auto* attaching = std::get_if<control::ApplyInTheMaking>(&parts_->prepared))
-        return attaching->check();
-    return std::get<control::TableInTheMaking>(parts_->prepared).check();
+    if (auto* attaching = std::get_if<control::PreparedApply>(&parts_->prepared)) return attaching->check();
+    return std::get<control::PreparedTable>(parts_->prepared).check();
 }
 
 Result<HookDone> PreparedHook::commit() {
     HookDone done;
     done.testing = parts_->preparing;
-    if (auto* attaching = std::get_if<control::ApplyInTheMaking>(&parts_->prepared)) {
+    if (auto* attaching = std::get_if<control::PreparedApply>(&parts_->prepared)) {
         const auto start = std::chrono::steady_clock::now();
         SIEVE_ASSIGN(control::Applied applied, attaching->commit());
         done.program_id = applied.hook.ours ? applied.hook.ours->id : 0;
@@ -586,8 +585,7 @@ Result<HookDone> PreparedHook::commit() {
         done.testing += since(start);
         return done;
     }
-    SIEVE_ASSIGN(control::TableChanged changed,
-                 std::get<control::TableInTheMaking>(parts_->prepared).commit());
+    SIEVE_ASSIGN(control::TableChanged changed, std::get<control::PreparedTable>(parts_->prepared).commit());
     done.program_id = changed.hook.ours ? changed.hook.ours->id : 0;
     done.warnings = std::move(changed.warnings);
     for (const control::ReadySet& set : changed.brought_in) done.brought_in.push_back(set.name);

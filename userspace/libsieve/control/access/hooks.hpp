@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// What is attached at hooks, and the tables in force there.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "libsieve/control/access/interfaces.hpp"
+#include "libsieve/kernel/hooks/attach.hpp"
+#include "libsieve/kernel/hooks/hook_point.hpp"
+#include "libsieve/kernel/set_table.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::control {
+
+// The right to change what runs in this network namespace. The last owner's release gives it back.
+using Held = std::shared_ptr<const void>;
+
+// And the interfaces that have them.
+class Hooks : public Interfaces {
+  public:
+    // Waits up to `patience` for another controller. `waiting` is told once who that controller is. Then
+    // tidies up behind a controller that died.
+    [[nodiscard]] virtual Result<Held>
+    hold_lock(std::chrono::milliseconds patience,
+              const std::function<void(const std::string& holder)>& waiting) = 0;
+
+    [[nodiscard]] virtual Result<kernel::Hook> read_hook(const kernel::Interface& interface,
+                                                         kernel::HookPoint point) = 0;
+    // Whether a program of that id is loaded, wherever it is attached.
+    [[nodiscard]] virtual Result<bool> has_program(std::uint32_t id) = 0;
+    // The hook must speak our version.
+    [[nodiscard]] virtual kernel::TableInForce read_table(const kernel::Hook& hook) = 0;
+    // These calls change what packets meet. After an error of kind unfinished, the change was made all the
+    // same. After any other error, it was not.
+    [[nodiscard]] virtual Status replace_table(const kernel::Hook& hook,
+                                               const kernel::WantedTable& table) = 0;
+    // Keeps the change that is on probation there, or takes it back. See kernel::SetTable.
+    [[nodiscard]] virtual Status end_probation(const kernel::Hook& hook, bool keep) = 0;
+    [[nodiscard]] virtual Status detach(const kernel::Hook& hook) = 0;
+};
+
+} // namespace sieve::control
