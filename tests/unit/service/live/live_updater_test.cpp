@@ -487,16 +487,16 @@ TEST_F(LiveUpdaterTest, AFullFilterIsRebuilt) {
     put_in_force();
     put_in_force("block-ranges");
     answer = Decisions{};
-    for (std::uint64_t i = 0; i < 4500; i++)
+    for (std::uint64_t i = 0; i < 20000; i++)
         answer->added.push_back({{test::prefix_of("10.0.0.0").address + i}, i, now + 24h});
     settle(*updater);
     const LiveEvent* const failed = last(LiveEvent::What::failed);
     EXPECT_EQ(failed, nullptr) << failed->error->message;
     ASSERT_NE(last(LiveEvent::What::rebuilt), nullptr);
     EXPECT_EQ(last(LiveEvent::What::rebuilt)->reason, RebuildReason::no_room);
-    for (std::uint64_t i = 0; i < 4500; i++)
+    for (std::uint64_t i = 0; i < 20000; i++)
         ASSERT_TRUE(in_force_has(Prefix{test::prefix_of("10.0.0.0").address + i}));
-    EXPECT_EQ(keys_in_force(), 4500U);
+    EXPECT_EQ(keys_in_force(), 20000U);
 }
 
 class WatchedFileTest : public LiveUpdaterTest {

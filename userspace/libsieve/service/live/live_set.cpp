@@ -22,12 +22,13 @@ namespace sieve::service::live {
 
 namespace {
 
-// A table is built with room for a quarter more keys, and for so many besides.
-constexpr std::uint64_t least_room = 1024;
+// A table is built with room for a quarter more keys, and for this many besides: a burst of some thousand bans
+// does not wait for a rebuild.
+constexpr std::uint64_t least_room = 8192;
 
 constexpr std::uint64_t longest_journal = std::uint64_t{64} << 20;
 
-// An answer that lists the same decision again gives its end only so exactly.
+// Repeated decisions may shift an expiry by up to this much.
 constexpr std::chrono::seconds same_end{2};
 
 } // namespace
