@@ -294,13 +294,18 @@ EXAMPLE_FILES := xdp-sieve.toml friends.txt c2.txt blocklist.d/sample.txt \
 FAIL2BAN_ACTION = $(DESTDIR)$(SYSCONFDIR)/fail2ban/action.d/xdp-sieve.conf
 # The service reads /etc/xdp-sieve. A tree under another prefix is for packages and tests.
 SYSCONFDIR ?= $(if $(filter /usr /usr/local,$(PREFIX)),/etc,$(PREFIX)/etc)
-MAN_PAGES := xdp-sieve.8 xdp-sieved.8 xdp-sieve.toml.5
-LAB_PAGE := sieve-lab.1
+# Each command has a page of its own, made of the one that describes them all.
+COMMAND_PAGES = $(addprefix $(B)/man/,$(shell scripts/man_pages.py --list))
+MAN_PAGES = $(COMMAND_PAGES) docs/xdp-sieved.8 docs/xdp-sieve.toml.5
+LAB_PAGE := docs/sieve-lab.1
 # man_page PAGE: where a page goes.
-man_page  = $(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $1))/$1
+man_page  = $(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $1))/$(notdir $1)
 # install_page PAGE: pages name installed files under /usr/local, the default prefix.
 install_page = install -d $(dir $(call man_page,$1)) && \
-	sed -E 's,/usr/local/(lib|share|sbin/xdp),$(PREFIX)/\1,g' docs/$1 > $(call man_page,$1) && chmod 644 $(call man_page,$1)
+	sed -E 's,/usr/local/(lib|share|sbin/xdp),$(PREFIX)/\1,g' $1 > $(call man_page,$1) && chmod 644 $(call man_page,$1)
+
+$(B)/man/xdp-sieve.8: docs/xdp-sieve.8 scripts/man_pages.py
+	scripts/man_pages.py $(@D)
 # source file, and installed file
 COMPLETIONS := xdp-sieve.bash:$(PREFIX)/share/bash-completion/completions/xdp-sieve \
 	xdp-sieve.fish:$(PREFIX)/share/fish/vendor_completions.d/xdp-sieve.fish \
@@ -314,7 +319,7 @@ completion_file   = $(DESTDIR)$(lastword $(subst :, ,$1))
 # Where systemd looks for units: /usr/local/lib/systemd/system is one of the places.
 UNITDIR ?= $(PREFIX)/lib/systemd/system
 
-install: $(BPF_OBJ) $(B)/libsieve.so $(B)/libsieve.a $(B)/xdp-sieve $(B)/xdp-sieved
+install: $(BPF_OBJ) $(B)/libsieve.so $(B)/libsieve.a $(B)/xdp-sieve $(B)/xdp-sieved $(B)/man/xdp-sieve.8
 	install -D -m 755 $(B)/xdp-sieve $(DESTDIR)$(PREFIX)/bin/xdp-sieve
 	install -D -m 755 $(B)/xdp-sieved $(DESTDIR)$(PREFIX)/sbin/xdp-sieved
 	install -d $(DESTDIR)$(UNITDIR)

@@ -61,7 +61,14 @@ python_scripts() { files '*.py' | tr '\n' '\0' | xargs -0 python3 -c '
 import ast, sys
 for path in sys.argv[1:]: ast.parse(open(path).read(), path)'; }
 formatted() { files '*.c' '*.h' '*.cpp' '*.hpp' | tr '\n' '\0' | xargs -0 clang-format --dry-run --Werror; }
-man_pages() { files '*.8' '*.1' '*.5' | tr '\n' '\0' | xargs -0 mandoc -T lint -W warning; }
+man_pages() {
+    local pages status=0
+    pages=$(mktemp -d)
+    scripts/man_pages.py "$pages" && { files '*.8' '*.1' '*.5'; find "$pages" -type f; } | tr '\n' '\0' |
+        xargs -0 mandoc -T lint -W warning || status=1
+    rm -rf "$pages"
+    return $status
+}
 
 # clang-format checks the other files.
 line_length() {

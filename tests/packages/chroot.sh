@@ -139,7 +139,7 @@ END
 
 man_pages() {
     local page
-    for page in "8 xdp-sieve" "8 xdp-sieved" "5 xdp-sieve.toml" "1 sieve-lab"; do
+    for page in "8 xdp-sieve" "8 xdp-sieve-load" "8 xdp-sieved" "5 xdp-sieve.toml" "1 sieve-lab"; do
         # shellcheck disable=SC2086 # section and name
         within sh -c "MANPAGER=cat man $page" >"$WORK/page" 2>"$WORK/said" || fail "$page: $(cat "$WORK/said")"
         [ "$(wc -l <"$WORK/page")" -gt 30 ] || fail "$page is short"

@@ -63,7 +63,7 @@ TEST_F(ScheduleTest, TheStartComparesAndThenAsksEverySet) {
     const auto first = schedule.take(now);
     ASSERT_TRUE(first);
     EXPECT_EQ(first->ask, Ask::nothing);
-    EXPECT_EQ(first->failing, OnFailure::go_on);
+    EXPECT_EQ(first->on_failure, OnFailure::go_on);
     EXPECT_FALSE(schedule.take(now)) << "nothing was refreshed";
     const auto second = take();
     ASSERT_TRUE(second);
@@ -241,7 +241,7 @@ TEST_F(ScheduleTest, ASourceFarAwayIsAskedByItself) {
     schedule.follow(configuration, now);
     begin(); // without it
     const RefreshRoom healthy{.far = true};
-    const RefreshRoom both{.far = true, .on_failure = true};
+    const RefreshRoom both{.far = true, .failing = true};
     const auto taken = [&](RefreshRoom room) {
         const auto refresh = schedule.take_refresh(now, room);
         return refresh && refresh->far && refresh->sets == std::set<std::string>{"far"};

@@ -9,6 +9,7 @@
 
 #include "libsieve/build/key_changes.hpp"
 #include "libsieve/control/access/in_force.hpp"
+#include "libsieve/control/access/kernel.hpp"
 #include "libsieve/control/spec/observer.hpp"
 #include "libsieve/control/spec/safety.hpp"
 #include "libsieve/keys/members.hpp"

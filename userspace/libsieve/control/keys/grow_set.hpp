@@ -9,6 +9,7 @@
 #include <sieve/key.h>
 
 #include "libsieve/control/access/in_force.hpp"
+#include "libsieve/control/access/kernel.hpp"
 #include "libsieve/control/spec/observer.hpp"
 #include "libsieve/util/result.hpp"
 

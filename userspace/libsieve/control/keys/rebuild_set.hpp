@@ -7,6 +7,7 @@
 #include <string>
 
 #include "libsieve/control/access/in_force.hpp"
+#include "libsieve/control/access/kernel.hpp"
 #include "libsieve/control/spec/observer.hpp"
 #include "libsieve/keys/key_set.hpp"
 #include "libsieve/util/result.hpp"

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "libsieve/control/access/in_force.hpp"
+#include "libsieve/control/access/kernel.hpp"
 #include "libsieve/control/query/sample.hpp"
 #include "libsieve/control/spec/observer.hpp"
 #include "libsieve/util/result.hpp"

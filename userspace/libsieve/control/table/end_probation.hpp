@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "libsieve/control/access/in_force.hpp"
+#include "libsieve/control/access/kernel.hpp"
 #include "libsieve/control/spec/observer.hpp"
 #include "libsieve/util/result.hpp"
 

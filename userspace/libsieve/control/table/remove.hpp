@@ -6,6 +6,7 @@
 #include <string>
 
 #include "libsieve/control/access/in_force.hpp"
+#include "libsieve/control/access/kernel.hpp"
 #include "libsieve/control/spec/observer.hpp"
 #include "libsieve/control/spec/safety.hpp"
 #include "libsieve/util/result.hpp"

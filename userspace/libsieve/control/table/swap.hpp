@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "libsieve/control/access/in_force.hpp"
+#include "libsieve/control/access/kernel.hpp"
 #include "libsieve/control/spec/observer.hpp"
 #include "libsieve/control/spec/safety.hpp"
 #include "libsieve/control/spec/set_spec.hpp"

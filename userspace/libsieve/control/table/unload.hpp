@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "libsieve/control/access/in_force.hpp"
+#include "libsieve/control/access/kernel.hpp"
 #include "libsieve/control/spec/observer.hpp"
 #include "libsieve/util/result.hpp"
 

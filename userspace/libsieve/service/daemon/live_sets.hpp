@@ -49,7 +49,7 @@ class LiveSets {
 
     // Something has happened to the files of these sets. Those that are no live sets are left out.
     void wake(const std::set<std::string>& sets);
-    // Waits until what a updater says of its set has come to pass, and returns what it says then, or in the
+    // Waits until what an updater says of its set has come to pass, and returns what it says then, or in the
     // end. Nothing: nobody follows the set. From any thread.
     [[nodiscard]] std::optional<live::LiveUpdater::State>
     wait(const std::string& set, std::chrono::milliseconds patience,
@@ -93,7 +93,7 @@ class LiveSets {
     std::mutex exclusive_;
     mutable std::mutex mutex_; // of runners_
     std::vector<std::unique_ptr<Runner>> runners_;
-    std::condition_variable stepped_; // with mutex_: a updater has done something, or has come
+    std::condition_variable stepped_; // with mutex_: an updater has done something, or has come
 };
 
 // The configuration's sets that cycles refresh: neither live sets nor their range sets.
