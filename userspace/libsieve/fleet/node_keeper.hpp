@@ -37,7 +37,7 @@ struct KeeperSettings {
         fetch{};
     std::string node{};                 // this host's name in the fleet
     std::vector<std::string> trusted{}; // the IDs of the pinned keys
-    std::chrono::milliseconds look{20}; // how often the daemon is looked at meanwhile
+    std::chrono::milliseconds poll_busy{20}; // how often the daemon is looked at meanwhile
     std::chrono::milliseconds patience{std::chrono::minutes(10)}; // with the daemon
     service::BackoffLimits retry{.first = std::chrono::seconds(2), .most = std::chrono::minutes(10)};
 };
