@@ -325,7 +325,7 @@ install: $(BPF_OBJ) $(B)/libsieve.so $(B)/libsieve.a $(B)/xdp-sieve $(B)/xdp-sie
 	install -d $(DESTDIR)$(UNITDIR)
 	sed 's|@SBINDIR@|$(PREFIX)/sbin|' userspace/xdp-sieved/xdp-sieved.service.in > $(DESTDIR)$(UNITDIR)/xdp-sieved.service
 	chmod 644 $(DESTDIR)$(UNITDIR)/xdp-sieved.service
-	install -d -m 755 $(DESTDIR)$(SYSCONFDIR)/xdp-sieve
+	install -d -m 755 $(DESTDIR)$(SYSCONFDIR)/xdp-sieve/conf.d
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/xdp-sieve $(BPF_OBJ)
 	$(foreach page,$(MAN_PAGES),$(call install_page,$(page)) &&) true
 	$(foreach one,$(COMPLETIONS),install -D -m 644 userspace/xdp-sieve/completions/$(call completion_source,$(one)) \
@@ -375,7 +375,9 @@ uninstall:
 	for folder in fail2ban/action.d fail2ban; do \
 		[ ! -d $(DESTDIR)$(SYSCONFDIR)/$$folder ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(SYSCONFDIR)/$$folder; \
 	done
-	[ ! -d $(DESTDIR)$(SYSCONFDIR)/xdp-sieve ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(SYSCONFDIR)/xdp-sieve
+	for folder in xdp-sieve/conf.d xdp-sieve; do \
+		[ ! -d $(DESTDIR)$(SYSCONFDIR)/$$folder ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(SYSCONFDIR)/$$folder; \
+	done
 
 # Debian packages of this tree, in build/deb: docs/packages.md.
 deb:

@@ -100,10 +100,10 @@ Result<std::string> state_at(const std::string& configuration, const Context& co
 
 std::optional<service::Configuration> configuration_at(const std::string& path) {
     const auto manager = service::watching::find_manager();
-    const std::string& file = manager ? manager->configuration : path;
-    const auto text = read_small_file(file, longest_configuration);
-    if (!text || !*text) return std::nullopt;
-    return service::read_configuration(**text, file).configuration;
+    const auto files =
+        service::find_configuration(manager ? manager->configuration : path, service::From::files);
+    if (!files) return std::nullopt;
+    return service::read_configuration(*files).configuration;
 }
 
 Status make_state(const std::string& path, const Context& context) {

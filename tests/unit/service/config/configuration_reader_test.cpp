@@ -4,6 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <variant>
+
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "libsieve/service/config/configuration_text.hpp"
@@ -645,6 +649,104 @@ TEST(ConfigurationReader, AWideListIsWhatTheGuardsAllow) {
     const GuardLimits one = right(in_set("allow-wide = true\nguards.most-ipv4 = 0.5")).sets[0].guards;
     EXPECT_EQ(one.most_ipv4, 0.5);
     EXPECT_EQ(one.most_ipv6, 1);
+}
+
+// --- conf.d
+
+ReadConfiguration read_with(const std::vector<std::string>& more) {
+    std::vector<service::ConfigurationFile> files{{"/etc/s/x.toml", small()}};
+    for (const std::string& text : more)
+        files.push_back({fmt::format("/etc/s/conf.d/{}.toml", files.size()), text});
+    return service::read_configuration(files);
+}
+
+TEST(MoreFiles, AddSetsAndBindThem) {
+    const ReadConfiguration read = read_with(
+        {"[[interface]]\nname = \"eth0\"\nsets = [\"more\"]\n[set.more]\nsources = [\"more.txt\"]\n",
+         "[[interface]]\nname = \"eth1\"\ndefault = \"drop\"\nsets = [\"more\", \"bad\"]\n"});
+    for (const Mistake& mistake : read.mistakes) ADD_FAILURE() << mistake_text("/etc/s/x.toml", mistake);
+    const Configuration& all = read.configuration;
+    EXPECT_EQ(all.path, "/etc/s/x.toml");
+    ASSERT_EQ(all.interfaces.size(), 2U);
+    EXPECT_EQ(all.interfaces[0].sets, (std::vector<std::string>{"bad", "more"}));
+    EXPECT_EQ(all.interfaces[1].name, "eth1");
+    EXPECT_EQ(all.interfaces[1].sets, (std::vector<std::string>{"more", "bad"}));
+    ASSERT_NE(all.find_set("more"), nullptr);
+    EXPECT_EQ(std::get<FileSpec>(all.find_set("more")->sources.at(0)).path, "/etc/s/conf.d/more.txt");
+}
+
+TEST(MoreFiles, ASetOfALaterFileMayBeNamedInAnEarlierOne) {
+    const ReadConfiguration read =
+        service::read_configuration({{"/e/x.toml", "[[interface]]\nname = \"eth0\"\nsets = [\"late\"]\n"},
+                                     {"/e/conf.d/a.toml", "[set.late]\nsources = [\"late.txt\"]\n"}});
+    EXPECT_TRUE(read.mistakes.empty());
+}
+
+TEST(MoreFiles, HooksAreApart) {
+    const ReadConfiguration read =
+        read_with({"[[interface]]\nname = \"eth0\"\nhook = \"egress\"\nsets = [\"bad\"]\n",
+                   "[[interface]]\nname = \"eth0\"\nhook = \"egress\"\nsets = [\"c2\"]\n"
+                   "[set.c2]\nkey = \"dst\"\nsources = [\"c2.txt\"]\n"});
+    EXPECT_TRUE(read.mistakes.empty());
+    ASSERT_EQ(read.configuration.interfaces.size(), 2U);
+    EXPECT_EQ(read.configuration.interfaces[0].sets, (std::vector<std::string>{"bad"}));
+    EXPECT_EQ(read.configuration.interfaces[1].sets, (std::vector<std::string>{"bad", "c2"}));
+}
+
+TEST(MoreFiles, ConflictsNameBothFiles) {
+    struct Conflict {
+        std::string text, said;
+    };
+    const std::string bound = "[[interface]]\nname = \"eth0\"\n";
+    for (const Conflict& conflict :
+         {Conflict{set, "/etc/s/conf.d/1.toml:1:6: set.bad: /etc/s/x.toml:4 has this set, too; expected "
+                        "another name here"},
+          Conflict{
+              bound + "default = \"drop\"\nsets = [\"more\"]\n[set.more]\nsources = [\"a\"]\n",
+              "/etc/s/conf.d/1.toml:3:11: interface.default: /etc/s/x.toml:1 has this hook of \"eth0\", so "
+              "here it gets further sets only; expected default there"},
+          Conflict{bound + "sets = [\"bad\"]\n",
+                   "/etc/s/conf.d/1.toml:3:9: interface.sets: set bad is named twice"},
+          Conflict{
+              bound + "sets = [\"mroe\"]\n[set.more]\nsources = [\"a\"]\n",
+              "/etc/s/conf.d/1.toml:3:9: interface.sets: there is no table [set.mroe], did you mean more?"},
+          Conflict{"[service]\nlisten = \"\"\n",
+                   "/etc/s/conf.d/1.toml:1:1: service: is about the whole host; expected in /etc/s/x.toml"},
+          Conflict{
+              "[set.more]\nsources = [\"a\"]\n",
+              "/etc/s/conf.d/1.toml:1:6: set.more: no interface has this set among its sets; name it there "
+              "or remove the table"},
+          Conflict{"nonsense", "/etc/s/conf.d/1.toml:1:9: not TOML: "}}) {
+        const ReadConfiguration read = read_with({conflict.text});
+        ASSERT_FALSE(read.mistakes.empty()) << conflict.said;
+        EXPECT_EQ(mistake_text("/etc/s/x.toml", read.mistakes.front()).substr(0, conflict.said.size()),
+                  conflict.said);
+    }
+}
+
+TEST(MoreFiles, AreThoseOfTheFolderBesideTheFile) {
+    const test::Files files;
+    const std::string path =
+        files.feed("x.toml", {"[[interface]]", "name = \"eth0\"", "sets = [\"a\", \"b\"]"});
+    EXPECT_EQ(service::find_configuration(path)->size(), 1U);
+    std::filesystem::create_directory(files.path("conf.d"));
+    files.feed("conf.d/2.toml", {"[set.b]", "sources = [\"b.txt\"]"});
+    files.feed("conf.d/1.toml", {"[set.a]", "sources = [\"a.txt\"]"});
+    files.feed("conf.d/.1.toml.swp", {"nonsense"});
+    files.feed("conf.d/.hidden.toml", {"nonsense"});
+    files.feed("conf.d/1.toml~", {"nonsense"});
+    const auto found = service::find_configuration(path);
+    ASSERT_TRUE(found) << found.error().message;
+    ASSERT_EQ(found->size(), 3U);
+    EXPECT_EQ((*found)[1].path, files.path("conf.d/1.toml"));
+    const auto loaded = service::load_configuration(path, service::From::files);
+    ASSERT_TRUE(loaded) << loaded.error().message;
+    EXPECT_EQ(loaded->sets.size(), 2U);
+    std::filesystem::create_directory(files.path("conf.d/3.toml"));
+    const auto wrong = service::load_configuration(path, service::From::files);
+    ASSERT_FALSE(wrong);
+    EXPECT_EQ(wrong.error().message,
+              files.path("conf.d/3.toml") + ": is no regular file, expected a configuration");
 }
 
 TEST(ConfigurationText, IsAlsoJson) {

@@ -109,7 +109,33 @@ void read_order(Section& section, const toml::table& table, const SetNames& sets
             fmt::format("{} sets, but the program takes at most {}", entry.sets.size(), SIEVE_MAX_SETS));
 }
 
+bool is_for_hook(const toml::table& table, const InterfaceConfiguration& entry) {
+    const auto hook = table["hook"].value<std::string_view>();
+    return table["name"].value<std::string_view>() == entry.name &&
+           hook.value_or(kernel::hook_point_name(kernel::HookPoint::xdp)) ==
+               kernel::hook_point_name(entry.hook);
+}
+
 } // namespace
+
+bool bind_sets(Mistakes& mistakes, const toml::table& table, const SetNames& sets,
+               InterfaceConfiguration& entry, const std::string& place) {
+    if (!is_for_hook(table, entry)) return false;
+    Section section(mistakes, table, "interface");
+    static_cast<void>(section.find("name"));
+    static_cast<void>(section.find("hook"));
+    for (const auto& [key, node] : table)
+        if (const std::string_view name = key.str(); name != "name" && name != "hook" && name != "sets") {
+            static_cast<void>(section.find(name));
+            section.mistake(
+                node, name,
+                fmt::format("{} has this hook of {}, so here it gets further sets only; expected {} "
+                            "there",
+                            place, in_quotes(entry.name), printable(name, 64)));
+        }
+    read_order(section, table, sets, entry);
+    return true;
+}
 
 InterfaceConfiguration read_interface(Mistakes& mistakes, const toml::table& table, const SetNames& sets,
                                       const std::vector<InterfaceConfiguration>& before) {

@@ -19,4 +19,9 @@ using SetNames = std::vector<std::string>;
                                                     const SetNames& sets,
                                                     const std::vector<InterfaceConfiguration>& before);
 
+// Adds the sets of a table [[interface]] of another file to the entry that an earlier file has for that hook;
+// `place` names that entry: "FILE:LINE". False: `entry` is for another hook, and nothing was done.
+[[nodiscard]] bool bind_sets(Mistakes& mistakes, const toml::table& table, const SetNames& sets,
+                             InterfaceConfiguration& entry, const std::string& place);
+
 } // namespace sieve::service

@@ -33,34 +33,66 @@ namespace {
 
 // A text that is longer was not meant to be read by people.
 constexpr std::size_t longest_configuration = std::size_t{4} << 20;
+constexpr std::size_t most_files = 1000;
 
 constexpr std::array<std::pair<std::string_view, OnStop>, 2> stop_words{
     {{"keep", OnStop::keep}, {"unload", OnStop::unload}}};
 
-// The file as a whole.
+// A file that was parsed.
+struct ParsedFile {
+    std::string path;
+    toml::table root;
+
+    [[nodiscard]] std::filesystem::path folder() const {
+        return std::filesystem::absolute(path).parent_path();
+    }
+};
+
+// "FILE:LINE".
+std::string place_text(const toml::source_region& where) {
+    return fmt::format("{}:{}", where.path ? printable(*where.path) : "", where.begin.line);
+}
+
+// The files as a whole.
 class Reader {
   public:
-    Reader(Mistakes& mistakes, const std::string& path)
-        : mistakes_(mistakes), folder_(std::filesystem::absolute(path).parent_path()) {}
+    explicit Reader(Mistakes& mistakes) : mistakes_(mistakes) {}
 
-    Configuration read(const toml::table& root) {
-        Section top(mistakes_, root, "");
-        if (const toml::table* table = top.table("service")) read_service(*table);
-        if (const toml::table* table = top.table("fleet"))
-            configuration_.fleet = read_fleet(mistakes_, *table, folder_);
-        if (const toml::table* table = top.table("set")) read_sets(*table);
-        read_interfaces(top);
-        top.finish();
+    Configuration read(const std::vector<ParsedFile>& files) {
+        std::vector<Section> tops;
+        for (const ParsedFile& file : files) tops.emplace_back(mistakes_, file.root, "");
+        read_host(tops.front(), files.front());
+        for (std::size_t i = 1; i < files.size(); i++) refuse_host(tops[i], files.front().path);
+        for (std::size_t i = 0; i < files.size(); i++)
+            if (const toml::table* table = tops[i].table("set")) read_sets(*table, files[i].folder());
+        for (Section& top : tops) read_interfaces(top);
+        // A host that only publishes has none.
+        if (interface_places_.empty() && !configuration_.fleet && !has_interfaces_)
+            mistakes_.add({}, "interface", "none: expected at least one [[interface]]");
+        for (Section& top : tops) top.finish();
         check_uses();
         return std::move(configuration_);
     }
 
   private:
-    // What is in the file, for messages about how its parts go together.
+    // What is in a file, for messages about how its parts go together.
     struct Place {
         toml::source_region where;
         std::string key;
     };
+
+    // What is about the whole host.
+    void read_host(Section& top, const ParsedFile& file) {
+        if (const toml::table* table = top.table("service")) read_service(*table);
+        if (const toml::table* table = top.table("fleet"))
+            configuration_.fleet = read_fleet(mistakes_, *table, file.folder());
+    }
+    void refuse_host(Section& top, const std::string& first) {
+        for (const std::string_view name : {"service", "fleet"})
+            if (const toml::node* node = top.find(name))
+                top.mistake(*node, name,
+                            fmt::format("is about the whole host; expected in {}", printable(first)));
+    }
 
     void read_service(const toml::table& table) {
         Section section(mistakes_, table, "service");
@@ -85,11 +117,17 @@ class Reader {
         section.finish();
     }
 
-    void read_sets(const toml::table& table) {
+    void read_sets(const toml::table& table, const std::filesystem::path& folder) {
         for (const auto& [name, node] : table) {
             const std::string text(name.str());
             const std::string key = fmt::format("set.{}", printable(text, 64));
-            set_places_.emplace(text, Place{name.source(), key});
+            const auto [known, is_new] = set_places_.emplace(text, Place{name.source(), key});
+            if (!is_new) {
+                mistakes_.add(name.source(), key,
+                              fmt::format("{} has this set, too; expected another name here",
+                                          place_text(known->second.where)));
+                continue;
+            }
             if (!kernel::is_set_name(text)) {
                 mistakes_.add(name.source(), key, fmt::format("a set's name is {}", kernel::set_name_form()));
                 continue;
@@ -100,28 +138,38 @@ class Reader {
                               fmt::format("expected a table [{}], found {}", key, found(node)));
                 continue;
             }
-            configuration_.sets.push_back(read_set(mistakes_, text, *set, key, folder_));
+            configuration_.sets.push_back(read_set(mistakes_, text, *set, key, folder));
         }
     }
 
     void read_interfaces(Section& top) {
         const toml::node* node = top.find("interface");
-        // A host that only publishes has none.
-        if (node == nullptr && configuration_.fleet) return;
-        if (node == nullptr)
-            return mistakes_.add({}, "interface", "none: expected at least one [[interface]]");
+        if (node == nullptr) return;
+        has_interfaces_ = true;
         const toml::array* entries = node->as_array();
         if (entries == nullptr || entries->empty())
             return top.expected(*node, "interface", "tables, each headed [[interface]]");
         SetNames sets;
         for (const auto& [name, place] : set_places_) sets.push_back(name);
+        const std::size_t earlier = interface_places_.size();
         for (const toml::node& entry : *entries) {
-            if (const toml::table* table = entry.as_table())
+            const toml::table* table = entry.as_table();
+            if (table == nullptr)
+                top.expected(entry, "interface", "a table headed [[interface]]");
+            else if (!binds(*table, sets, earlier)) {
                 configuration_.interfaces.push_back(
                     read_interface(mistakes_, *table, sets, configuration_.interfaces));
-            else
-                top.expected(entry, "interface", "a table headed [[interface]]");
+                interface_places_.push_back(table->source());
+            }
         }
+    }
+    // Whether the table adds sets to one of the entries of earlier files, and has done so.
+    bool binds(const toml::table& table, const SetNames& sets, std::size_t earlier) {
+        for (std::size_t i = 0; i < earlier; i++)
+            if (bind_sets(mistakes_, table, sets, configuration_.interfaces[i],
+                          place_text(interface_places_[i])))
+                return true;
+        return false;
     }
 
     [[nodiscard]] bool is_used(const std::string& set) const {
@@ -166,9 +214,10 @@ class Reader {
     }
 
     Mistakes& mistakes_;
-    std::filesystem::path folder_;
     Configuration configuration_;
     std::map<std::string, Place> set_places_;
+    std::vector<toml::source_region> interface_places_; // of configuration_.interfaces
+    bool has_interfaces_ = false;
 };
 
 // Whether the parser gives up on the text.
@@ -204,10 +253,43 @@ Result<Input> open_file(const std::string& path) {
     return Input::of(std::move(file), path);
 }
 
+Result<ConfigurationFile> read_file(const std::string& path, From from) {
+    SIEVE_ASSIGN(Input input, from == From::files ? open_file(path) : Input::of(path));
+    std::string text(longest_configuration + 1, '\0');
+    SIEVE_ASSIGN(const std::size_t size, input.read_all(text.data(), text.size()));
+    if (size > longest_configuration)
+        return bad_input(fmt::format("{}: over {} MiB, expected a configuration", input.name(),
+                                     longest_configuration >> 20));
+    text.resize(size);
+    return ConfigurationFile{path, std::move(text)};
+}
+
+// The files beside a configuration that add to it, by their names. Hidden files are left out: editors make
+// such.
+Result<std::vector<std::string>> more_files(const std::string& path) {
+    std::vector<std::string> files;
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(path, error)) return files;
+    const std::filesystem::path folder = std::filesystem::path(path).parent_path() / "conf.d";
+    for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+         entry.increment(error)) {
+        const std::filesystem::path& file = entry->path();
+        if (file.extension() == ".toml" && !file.filename().string().starts_with('.'))
+            files.push_back(file.string());
+    }
+    if (error && error != std::errc::no_such_file_or_directory)
+        return bad_input(fmt::format("{}: cannot be read: {}", printable(folder.string()), error.message()));
+    if (files.size() > most_files)
+        return bad_input(fmt::format("{}: {} files, expected at most {}", printable(folder.string()),
+                                     files.size(), most_files));
+    std::sort(files.begin(), files.end());
+    return files;
+}
+
 } // namespace
 
 std::string mistake_text(const std::string& path, const Mistake& mistake) {
-    std::string text = printable(path);
+    std::string text = printable(mistake.file.empty() ? path : mistake.file);
     if (mistake.line > 0) text += fmt::format(":{}:{}", mistake.line, mistake.column);
     text += ": ";
     if (!mistake.key.empty()) text += mistake.key + ": ";
@@ -222,37 +304,56 @@ std::string configuration_json(const Configuration& configuration) {
     return out.str();
 }
 
-ReadConfiguration read_configuration(std::string_view text, const std::string& path) {
-    if (const std::optional<Mistake> deep = find_depth(text)) return {{}, {*deep}};
-    if (has_fault(text)) return {{}, {{line_of_fault(text), 1, "", "not TOML: expected a key"}}};
-    Mistakes mistakes;
-    const toml::parse_result parsed = toml::parse(text, path);
-    if (!parsed) {
-        mistakes.add(parsed.error().source(), "",
-                     "not TOML: " + printable(parsed.error().description(), 200));
-        return {{}, mistakes.take()};
+ReadConfiguration read_configuration(const std::vector<ConfigurationFile>& files) {
+    const std::string& path = files.front().path;
+    const auto in_file = [&](Mistake mistake, const std::string& file) -> ReadConfiguration {
+        if (file != path) mistake.file = file;
+        return {{}, {std::move(mistake)}};
+    };
+    Mistakes mistakes(path);
+    std::vector<ParsedFile> parsed;
+    for (const ConfigurationFile& file : files) {
+        if (const std::optional<Mistake> deep = find_depth(file.text)) return in_file(*deep, file.path);
+        if (has_fault(file.text))
+            return in_file({line_of_fault(file.text), 1, "", "not TOML: expected a key"}, file.path);
+        toml::parse_result result = toml::parse(file.text, file.path);
+        if (!result) {
+            mistakes.add(result.error().source(), "",
+                         "not TOML: " + printable(result.error().description(), 200));
+            return {{}, mistakes.take()};
+        }
+        parsed.push_back({file.path, std::move(result).table()});
     }
     ReadConfiguration read;
-    read.configuration = Reader(mistakes, path).read(parsed.table());
+    read.configuration = Reader(mistakes).read(parsed);
     read.configuration.path = path;
     read.mistakes = mistakes.take();
     return read;
 }
 
+ReadConfiguration read_configuration(std::string_view text, const std::string& path) {
+    return read_configuration({{path, std::string(text)}});
+}
+
+Result<std::vector<ConfigurationFile>> find_configuration(const std::string& path, From from) {
+    std::vector<ConfigurationFile> files;
+    SIEVE_ASSIGN(files.emplace_back(), read_file(path, from));
+    SIEVE_ASSIGN(const std::vector<std::string> more, more_files(path));
+    for (const std::string& one : more) {
+        SIEVE_ASSIGN(files.emplace_back(), read_file(one, From::files));
+    }
+    return files;
+}
+
 Result<Configuration> load_configuration(const std::string& path, From from) {
-    SIEVE_ASSIGN(Input input, from == From::files ? open_file(path) : Input::of(path));
-    std::string text(longest_configuration + 1, '\0');
-    SIEVE_ASSIGN(const std::size_t size, input.read_all(text.data(), text.size()));
-    if (size > longest_configuration)
-        return bad_input(fmt::format("{}: over {} MiB, expected a configuration", input.name(),
-                                     longest_configuration >> 20));
-    text.resize(size);
+    SIEVE_ASSIGN(const std::vector<ConfigurationFile> files, find_configuration(path, from));
     // URLs are understood by libcurl. A service that cannot open it now must not end.
-    if (text.find("://") != std::string::npos)
-        if (const Status there = libcurl_is_there(); !there)
-            return kernel_refused(
-                fmt::format("{}: a URL cannot be understood: {}", input.name(), there.error().message));
-    ReadConfiguration read = read_configuration(text, path);
+    for (const ConfigurationFile& file : files)
+        if (file.text.find("://") != std::string::npos)
+            if (const Status there = libcurl_is_there(); !there)
+                return kernel_refused(fmt::format("{}: a URL cannot be understood: {}", printable(file.path),
+                                                  there.error().message));
+    ReadConfiguration read = read_configuration(files);
     if (read.mistakes.empty()) return std::move(read.configuration);
     std::string message = mistake_text(path, read.mistakes.front());
     if (const std::size_t more = read.mistakes.size() - 1; more > 0)

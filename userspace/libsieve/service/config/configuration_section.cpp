@@ -44,12 +44,15 @@ std::string alternatives(std::span<const std::string> words) {
 }
 
 void Mistakes::add(const toml::source_region& where, std::string key, std::string message) {
-    all_.push_back({where.begin.line, where.begin.column, std::move(key), std::move(message)});
+    std::string file = where.path && *where.path != first_ ? *where.path : std::string();
+    all_.push_back(
+        {where.begin.line, where.begin.column, std::move(key), std::move(message), std::move(file)});
 }
 
 std::vector<Mistake> Mistakes::take() {
     std::sort(all_.begin(), all_.end(), [](const Mistake& a, const Mistake& b) {
-        return std::tie(a.line, a.column, a.key, a.message) < std::tie(b.line, b.column, b.key, b.message);
+        return std::tie(a.file, a.line, a.column, a.key, a.message) <
+               std::tie(b.file, b.line, b.column, b.key, b.message);
     });
     return std::move(all_);
 }

@@ -26,14 +26,18 @@ namespace sieve::service {
 // "a, b or c"
 [[nodiscard]] std::string alternatives(std::span<const std::string> words);
 
-// All that is wrong with a file.
+// All that is wrong with a configuration.
 class Mistakes {
   public:
+    // The path of the configuration's first file.
+    explicit Mistakes(std::string first) : first_(std::move(first)) {}
+
     void add(const toml::source_region& where, std::string key, std::string message);
-    // In the order of the file.
+    // In the order of the files.
     [[nodiscard]] std::vector<Mistake> take();
 
   private:
+    std::string first_;
     std::vector<Mistake> all_;
 };
 
