@@ -53,13 +53,14 @@ $(B)/userspace/libsieve/util/task_pool.o: CXXFLAGS += -fno-sanitize=thread -O2
 CPPFLAGS += -Iinclude -Iuserspace -Itests -I$(B)/bpf
 # Libraries for fetching, unpacking and confining sources, for the daemon's event loop, and for metrics and their HTTP
 # server. The installed library does not need them. prometheus-cpp-dev cannot be installed for two architectures side
-# by side, so a cross-build names the library by its file. libcurl is opened by its first call: libcurl_on_demand.cpp.
+# by side, so a cross-build names the library by its file. libcurl, libarchive and libpcap are opened by their first
+# calls: library_on_demand.hpp.
 PROMETHEUS_LIB := $(if $(filter arm64,$(ARCH)),-l:libprometheus-cpp-core.so.1.0,-lprometheus-cpp-core)
 SERVICE_LIBS := -Wl,--push-state,--as-needed -lseccomp -lsystemd -lmicrohttpd \
 	$(PROMETHEUS_LIB) -Wl,--pop-state
 # What the fleet needs besides: digests and signatures, differences of feeds.
 FLEET_LIBS := -lcrypto -lzstd
-LIBS     := -lxdp -lbpf -lmnl -lelf -lz -larchive -lpcap -lfmt -lxxhash -ltbb -lpthread
+LIBS     := -lxdp -lbpf -lmnl -lelf -lz -lfmt -lxxhash -ltbb -lpthread
 # Objects name their sources from the tree's root, so that the same sources give the same bytes anywhere.
 BPFFLAGS := -g -O2 -target bpf -mcpu=v3 -Wall -Wextra -Werror -ffile-prefix-map=$(CURDIR)=. -Iinclude \
 	-I/usr/include/$(TRIPLET)
@@ -189,7 +190,7 @@ $(B)/sieve-lab: $(LAB_OBJ) $(B)/libsieve.a
 # The unit tests also cover the lab's own arithmetic and the command line's parsing.
 $(B)/unit-tests: $(UNIT_OBJ) $(filter-out %/main.o,$(LAB_OBJ) $(CLI_OBJ)) $(B)/libsieve-bench.a \
 		$(B)/libsieve-fleet.a $(B)/libsieve-service.a $(B)/libsieve.a
-	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lgtest $(FLEET_LIBS) $(SERVICE_LIBS) $(LIBS) -o $@
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lgtest -larchive $(FLEET_LIBS) $(SERVICE_LIBS) $(LIBS) -o $@
 
 # This program starts refreshes, so it has its own main().
 $(B)/service-tests: $(SERVICE_TEST_OBJ) $(B)/libsieve-service.a $(B)/libsieve.a

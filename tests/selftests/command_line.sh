@@ -99,11 +99,11 @@ without() {
     unshare --mount sh -c 'mount --bind /dev/null "$1" && shift && exec "$@"' - "$@"
 }
 
-# Most commands fetch nothing, and libcurl would take a quarter of their start. Without it, a command that needs it says
-# what is missing.
+# Most commands need none of these libraries, which would take half of their start. Without one, a command that needs it
+# says what is missing.
 libcurl() {
     local library status=0
-    if ldd "$SIEVE" | grep -q libcurl; then fail "linked with libcurl"; fi
+    if ldd "$SIEVE" | grep -E 'lib(curl|archive|pcap)\.'; then fail "linked with libraries that are opened on demand"; fi
     library=$(ldconfig -p | sed -n 's/.*libcurl\.so\.4 .*=> //p' | head -n 1)
     [ -n "$library" ] || skip "libcurl is not installed"
     cat >"$WORK/url.toml" <<END
@@ -120,6 +120,27 @@ END
     without "$library" "$SIEVE" --version >/dev/null || fail "--version needs libcurl"
 }
 
+# ends_without LIBRARY PACKAGE COMMAND...: the command ends as one does whose libraries are not there.
+ends_without() {
+    local library status=0 name=$1 package=$2
+    shift 2
+    library=$(ldconfig -p | sed -n "s/.*$name .*=> //p" | head -n 1)
+    [ -n "$library" ] || skip "$name is not installed"
+    without "$library" "$SIEVE" "$@" >"$WORK/out" 2>"$WORK/err" || status=$?
+    [ "$status" -eq 127 ] || fail "$*: status $status: $(cat "$WORK/err")"
+    grep -q "$name.*Debian's package $package" "$WORK/err" || fail "$(cat "$WORK/err")"
+}
+
+other_libraries() {
+    echo 192.0.2.1 >"$WORK/list.txt"
+    xz -k "$WORK/list.txt"
+    sieve -q build -o "$WORK/packed.sieve" "$WORK/list.txt.xz"
+    ends_without libarchive.so.13 libarchive13 --no-sandbox build --force -o "$WORK/packed.sieve" "$WORK/list.txt.xz"
+    ends_without libpcap.so.0.8 libpcap0.8 replay "$WORK/packed.sieve" --pcap "$WORK/none.pcap"
+    without "$(ldconfig -p | sed -n "s/.*libarchive.so.13 .*=> //p" | head -n 1)" \
+        "$SIEVE" -q build --force -o "$WORK/plain.sieve" "$WORK/list.txt" || fail "a plain list needs libarchive"
+}
+
 ktap_run \
     "commands of help, manual and README" commands \
     "options of help, manual and README" options \
@@ -130,4 +151,5 @@ ktap_run \
     "numbers as people write them" numbers \
     "words" words \
     "the words of others" words_of_others \
-    "libcurl is opened when it is needed" libcurl
+    "libcurl is opened when it is needed" libcurl \
+    "libarchive and libpcap are opened when they are needed" other_libraries

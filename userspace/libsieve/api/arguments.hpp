@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "libsieve/control/access/in_force.hpp"
+#include "libsieve/control/spec/table_spec.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::api {

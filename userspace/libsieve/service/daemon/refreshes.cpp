@@ -42,7 +42,7 @@ RefreshRoom Refreshes::room() const {
     };
     RefreshRoom room;
     room.far = fewer_than(most_far, [](const Refresh& one) { return one.far; });
-    room.on_failure =
+    room.failing =
         room.far && fewer_than(most_failing, [](const Refresh& one) { return one.far && one.failing; });
     room.near = fewer_than(most_near, [](const Refresh& one) { return !one.far && !one.is_long; });
     room.near_long = fewer_than(most_long, [](const Refresh& one) { return !one.far && one.is_long; });

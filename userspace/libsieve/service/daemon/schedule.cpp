@@ -28,7 +28,7 @@ Schedule::Time Schedule::Entry::due() const {
 }
 
 bool Schedule::Entry::has_room(RefreshRoom room) const {
-    if (far) return failures == 0 ? room.far : room.on_failure;
+    if (far) return failures == 0 ? room.far : room.failing;
     return is_long ? room.near_long : room.near;
 }
 
@@ -124,7 +124,7 @@ std::optional<Refresh> Schedule::take_refresh(Time now, RefreshRoom room) {
     if (first == nullptr) return std::nullopt;
     const Entry taken = first->second;
     Refresh refresh{
-        .far = taken.far, .on_failure = taken.failures > 0, .is_long = taken.is_long || taken.bare};
+        .far = taken.far, .failing = taken.failures > 0, .is_long = taken.is_long || taken.bare};
     for (auto& candidate : sets_) {
         auto& [name, entry] = candidate;
         const bool alone = taken.far || taken.is_long;

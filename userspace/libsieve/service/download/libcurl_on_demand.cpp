@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The functions of libcurl that this project calls. The first call of one opens the library.
-//
-// With libcurl come some twenty more libraries, which take a quarter of a command's start
-// (docs/performance.md), and most commands fetch nothing. So no program is linked with libcurl, and these
-// definitions take the place of the library's. They are declared by libcurl's own header.
-
+// The functions of libcurl that this project calls.
 #include "libsieve/service/download/libcurl_on_demand.hpp"
 
 #include <curl/curl.h>
-#include <dlfcn.h>
 
-#include <cerrno>
 #include <cstdarg>
-#include <cstdio>
-#include <cstdlib>
 
-#include <fmt/core.h>
+#include "libsieve/util/library_on_demand.hpp"
 
 // These macros check the types of arguments.
 #undef curl_easy_setopt
@@ -23,31 +14,7 @@
 
 namespace {
 
-// As the dynamic linker does before main() where a program is linked with a library that is not there.
-[[noreturn]] void give_up() {
-    (void)std::fprintf(stderr, "%s: %s; expected the library of Debian's package libcurl4\n",
-                       program_invocation_short_name, ::dlerror());
-    constexpr int library_missing = 127;
-    std::_Exit(library_missing);
-}
-
-// All of its symbols are bound at once, since a confined process cannot open files later.
-void* open_libcurl() {
-    return ::dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
-}
-
-void* libcurl() {
-    static void* const library = open_libcurl();
-    if (library == nullptr) give_up();
-    return library;
-}
-
-template <class Function>
-Function* find(const char* name) {
-    void* const symbol = ::dlsym(libcurl(), name);
-    if (symbol == nullptr) give_up();
-    return reinterpret_cast<Function*>(symbol);
-}
+constexpr sieve::LibraryOnDemand libcurl("libcurl.so.4", "libcurl4");
 
 // The type of a function's first parameter, which became a pointer to const in a later libcurl.
 template <class Result, class First, class... More>
@@ -58,20 +25,12 @@ First first_of(Result (*)(First, More...));
 namespace sieve::service {
 
 Status libcurl_is_there() {
-    void* const library = open_libcurl();
-    if (library == nullptr)
-        return kernel_refused(
-            fmt::format("{}; expected the library of Debian's package libcurl4", ::dlerror()));
-    return {}; // and it stays open
+    return libcurl.open();
 }
 
 } // namespace sieve::service
 
-#define LIBCURL(name)                                                                                        \
-    (*[] {                                                                                                   \
-        static auto* const function = find<decltype(::name)>(#name);                                         \
-        return function;                                                                                     \
-    }())
+#define LIBCURL(name) SIEVE_ON_DEMAND(libcurl, name)
 
 // These two take one more argument: a long, a curl_off_t or a pointer, which all travel alike. C++ does not
 // let an enum be the last parameter before it, so they have names and parameters of their own here, and the

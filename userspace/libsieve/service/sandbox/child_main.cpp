@@ -29,6 +29,7 @@
 #include "libsieve/service/sandbox/child.hpp"
 #include "libsieve/service/sandbox/child_messages.hpp"
 #include "libsieve/service/sandbox/child_work.hpp"
+#include "libsieve/util/libarchive_on_demand.hpp"
 #include "libsieve/util/out_of_memory.hpp"
 #include "libsieve/util/write_all.hpp"
 
@@ -175,13 +176,20 @@ std::vector<int> descriptors(std::size_t count) {
     std::iota(all.begin(), all.end(), child_descriptor::first);
     return all;
 }
+// A list may be packed, and a confined child opens nothing. Without the library, such a list ends the child.
+void expect_packed_lists() {
+    static_cast<void>(libarchive.open());
+}
+
 Result<std::string> list(const ListOrder& order) {
+    expect_packed_lists();
     SIEVE_TRY(confine(order.confinement));
     SIEVE_ASSIGN(const ListDone done,
                  stream_lists(order, descriptors(order.inputs.size()), STDOUT_FILENO, tell_shares()));
     return write_report(done);
 }
 Result<std::string> read(const ReadOrder& order) {
+    expect_packed_lists();
     SIEVE_TRY(confine(order.confinement));
     SIEVE_ASSIGN(const ReadDone done, read_lists(order, descriptors(read_descriptors + order.lists.size()),
                                                  &tell_progress, tell_shares()));
