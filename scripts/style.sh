@@ -67,7 +67,7 @@ man_pages() {
     scripts/man_pages.py "$pages" && { files '*.8' '*.1' '*.5'; find "$pages" -type f; } | tr '\n' '\0' |
         xargs -0 mandoc -T lint -W warning || status=1
     rm -rf "$pages"
-    return $status
+    return "$status"
 }
 
 # clang-format checks the other files.
@@ -88,8 +88,8 @@ abi_number() { scripts/abi_digest.py; }
 # The glossary's last table: words that have given way to others.
 forbidden_words() {
     local words
-    words=$(sed -n '/^## Words that style refuses/,$ s/^| \([a-z, ]*[a-z]\) *\(([^|]*)\)\{0,1\} *|.*/\1/p' docs/glossary.md |
-        grep -vx 'word' | tr ',\n' '  ')
+    words=$(sed -n '/^## Words that style refuses/,$ p' docs/glossary.md |
+        sed -n 's/^| \([a-z, ]*[a-z]\) *\(([^|]*)\)\{0,1\} *|.*/\1/p' | grep -vx 'word' | tr ',\n' '  ')
     [ -n "$words" ] || return 1
     # shellcheck disable=SC2086 # one word each
     ! git grep -inE "$(printf '%s|' $words | sed 's/|$//; s/making/in_?the_?making/')" -- \

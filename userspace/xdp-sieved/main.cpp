@@ -56,8 +56,8 @@ void block_signals() {
 void give_memory_back() {
     // Each refresh has a thread of its own, and would leave memory behind in an arena of its own.
     ::mallopt(M_ARENA_MAX, 2);
-    // Once a block of up to 32 MiB has been freed, glibc takes all of that size from the heap, and keeps up to
-    // twice as much there. A fixed threshold turns that off.
+    // Once a block of up to 32 MiB has been freed, glibc takes all of that size from the heap, and keeps up
+    // to twice as much there. A fixed threshold turns that off.
     ::mallopt(M_MMAP_THRESHOLD, 1 << 20);
 }
 

@@ -35,8 +35,8 @@ struct KeeperSettings {
     // readable. `before` is the digest of a blob in the same folder that it may be much like; empty: none.
     std::function<Status(const Blob& blob, const std::string& path, const std::string& before, int cancel)>
         fetch{};
-    std::string node{};                 // this host's name in the fleet
-    std::vector<std::string> trusted{}; // the IDs of the pinned keys
+    std::string node{};                      // this host's name in the fleet
+    std::vector<std::string> trusted{};      // the IDs of the pinned keys
     std::chrono::milliseconds poll_busy{20}; // how often the daemon is looked at meanwhile
     std::chrono::milliseconds patience{std::chrono::minutes(10)}; // with the daemon
     service::BackoffLimits retry{.first = std::chrono::seconds(2), .most = std::chrono::minutes(10)};

@@ -53,8 +53,8 @@ class StateDirectoryTest : public testing::Test {
         return {std::istreambuf_iterator<char>(in), {}};
     }
     // Stages a set with these entries and commits it.
-    SetRecord keep(const StateDirectory& state, const std::string& set,
-                   const std::vector<std::string>& entries, bool exact = false) {
+    SetRecord stage(const StateDirectory& state, const std::string& set,
+                    const std::vector<std::string>& entries, bool exact = false) {
         const UniqueFd list(::memfd_create("list", MFD_CLOEXEC));
         auto image = Image::load(files.image("image", entries)).value();
         SetRecord record;
@@ -75,6 +75,11 @@ class StateDirectoryTest : public testing::Test {
         EXPECT_TRUE(write_list_file(test::list_of(entries), list.get()));
         const std::vector<sieve_key> keys(exact ? 3 : 0);
         EXPECT_TRUE(state.stage(set, image, list.get(), keys));
+        return record;
+    }
+    SetRecord keep(const StateDirectory& state, const std::string& set,
+                   const std::vector<std::string>& entries, bool exact = false) {
+        SetRecord record = stage(state, set, entries, exact);
         EXPECT_TRUE(state.commit(set, record));
         return record;
     }
@@ -370,6 +375,25 @@ TEST_F(StateDirectoryTest, ASpareFolderTakesWhatTheDirectoryCannot) {
     EXPECT_TRUE(std::filesystem::is_empty(spare + "/sets"));
     EXPECT_EQ(state.hooks(remark()).value(), hooks);
     EXPECT_TRUE(remarks.empty()) << remarks[0];
+}
+
+// A cycle mends the state while a refresh stages an image, or between the staging and the record.
+TEST_F(StateDirectoryTest, AnImageThatIsStagedInTheSpareFolderKeepsItsTrouble) {
+    const std::string spare = files.path("run") + "/spare";
+    const StateDirectory state = open(spare);
+    std::filesystem::remove_all(path + "/sets");
+    std::ofstream(path + "/sets") << "in the way";
+    const SetRecord staged = stage(state, "bad", {"192.0.2.1"});
+    ASSERT_TRUE(state.trouble());
+    std::filesystem::remove(path + "/sets");
+    std::filesystem::create_directory(path + "/sets");
+    state.mend();
+    EXPECT_TRUE(state.trouble()) << "its record goes to the spare folder, too";
+    ASSERT_TRUE(state.commit("bad", staged));
+    EXPECT_FALSE(std::filesystem::exists(path + "/sets/bad"));
+    state.mend();
+    EXPECT_FALSE(state.trouble()) << *state.trouble();
+    EXPECT_TRUE(std::filesystem::exists(path + "/sets/bad/record.json"));
 }
 
 // The newer one of two records counts, whichever folder it is in.

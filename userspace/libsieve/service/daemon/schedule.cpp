@@ -123,8 +123,7 @@ std::optional<Refresh> Schedule::take_refresh(Time now, RefreshRoom room) {
             first = &candidate;
     if (first == nullptr) return std::nullopt;
     const Entry taken = first->second;
-    Refresh refresh{
-        .far = taken.far, .failing = taken.failures > 0, .is_long = taken.is_long || taken.bare};
+    Refresh refresh{.far = taken.far, .failing = taken.failures > 0, .is_long = taken.is_long || taken.bare};
     for (auto& candidate : sets_) {
         auto& [name, entry] = candidate;
         const bool alone = taken.far || taken.is_long;

@@ -22,8 +22,8 @@ namespace sieve::service::live {
 
 namespace {
 
-// A table is built with room for a quarter more keys, and for this many besides: a burst of some thousand bans
-// does not wait for a rebuild.
+// A table is built with room for a quarter more keys, and for this many besides: a burst of some thousand
+// bans does not wait for a rebuild.
 constexpr std::uint64_t least_room = 8192;
 
 constexpr std::uint64_t longest_journal = std::uint64_t{64} << 20;

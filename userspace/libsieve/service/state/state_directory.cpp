@@ -468,6 +468,10 @@ void StateDirectory::mend() const {
         is_left = !noted || !keep_hooks(*noted) || ::access(path.c_str(), F_OK) == 0;
     }
     for (const std::string& set : sets) {
+        // What a refresh has staged there comes with its record, and the trouble that it noted stays until
+        // then.
+        if (!record_in(spare, set) && !std::filesystem::is_empty(folder_in(spare, set), error))
+            is_left = true;
         if (Status home = bring_home(set); !home) {
             note_trouble(std::move(home.error().message));
             is_left = true;
