@@ -94,11 +94,11 @@ TEST(EtcdClientTest, NeedsTheRightCertificates) {
     const Etcd etcd(2379, Tls::of_both);
     EXPECT_TRUE(EtcdClient(etcd.settings()).read("/a"));
     EtcdSettings stranger = etcd.settings();
-    stranger.access.certificate.clear();
-    stranger.access.key.clear();
+    stranger.access.server.certificate.clear();
+    stranger.access.server.key.clear();
     EXPECT_FALSE(EtcdClient(stranger).read("/a"));
     EtcdSettings trusting = etcd.settings();
-    trusting.access.authorities.clear(); // the system's authorities do not know this server
+    trusting.access.server.authorities.clear(); // the system's authorities do not know this server
     EXPECT_FALSE(EtcdClient(trusting).read("/a"));
 }
 

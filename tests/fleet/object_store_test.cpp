@@ -201,11 +201,11 @@ TEST_F(ObjectStoreTest, NeedsTheRightCertificates) {
     EXPECT_TRUE(put) << put.error().message;
     EXPECT_EQ(store_.stored(blob.digest), bytes);
     StoreSettings stranger = store_.tls_settings();
-    stranger.access.certificate.clear();
-    stranger.access.key.clear();
+    stranger.access.server.certificate.clear();
+    stranger.access.server.key.clear();
     EXPECT_FALSE(ObjectStore(stranger).get(blob, folder_.path("blob")));
     StoreSettings trusting = store_.tls_settings();
-    trusting.access.authorities.clear();
+    trusting.access.server.authorities.clear();
     EXPECT_FALSE(ObjectStore(trusting).get(blob, folder_.path("blob")));
     EXPECT_TRUE(ObjectStore(store_.tls_settings()).get(blob, folder_.path("blob")));
 }

@@ -137,10 +137,10 @@ EtcdSettings Etcd::settings() const {
     EtcdSettings settings;
     settings.endpoints = {url()};
     settings.patience = std::chrono::seconds(60); // the machine may be busy
-    if (tls_ != Tls::none) settings.access.authorities = folder_.read("ca.pem");
+    if (tls_ != Tls::none) settings.access.server.authorities = folder_.read("ca.pem");
     if (tls_ == Tls::of_both) {
-        settings.access.certificate = folder_.read("client.pem");
-        settings.access.key = folder_.read("client.key");
+        settings.access.server.certificate = folder_.read("client.pem");
+        settings.access.server.key = folder_.read("client.key");
     }
     return settings;
 }
@@ -216,9 +216,9 @@ StoreSettings Store::settings(const std::string& path) const {
 
 StoreSettings Store::tls_settings() const {
     StoreSettings settings{.url = fmt::format("https://localhost:{}/blobs", port_ + 1)};
-    settings.access.authorities = folder_.read("ca.pem");
-    settings.access.certificate = folder_.read("client.pem");
-    settings.access.key = folder_.read("client.key");
+    settings.access.server.authorities = folder_.read("ca.pem");
+    settings.access.server.certificate = folder_.read("client.pem");
+    settings.access.server.key = folder_.read("client.key");
     return settings;
 }
 

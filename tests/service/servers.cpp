@@ -38,6 +38,9 @@ events { worker_connections 64; }
 http {
     log_format short '$request_method $uri $status';
     access_log access.log short;
+    log_format seen '$server_port $uri user [$http_authorization] key [$http_x_key] client [$ssl_client_s_dn] '
+                    'agent [$http_user_agent]';
+    access_log seen.log seen;
     default_type text/plain;
     client_body_temp_path body;
     proxy_temp_path proxy;
@@ -58,11 +61,29 @@ http {
         listen 127.0.0.1:8443 ssl;
         ssl_certificate server.pem;
         location /to-http { return 302 http://localhost:8080/list.txt; }
+        location /private/ { alias www/; auth_basic lists; auth_basic_user_file users; }
+        location /by-header/ { alias www/; if ($http_x_key != "h3ader") { return 403; } }
+        location /to-private { return 302 /private/list.txt; }
+        location /away { return 302 https://localhost:8446/list.txt; }
+        location /far { return 302 https://localhost:8446/private/list.txt; }
         location /loop { return 302 https://localhost:8443/loop; }
     }
     server {
         listen 127.0.0.1:8444 ssl;
         ssl_certificate expired.pem;
+    }
+    ssl_client_certificate ca.pem;
+    server {
+        listen 127.0.0.1:8445 ssl;
+        ssl_certificate server.pem;
+        ssl_verify_client on;
+        location /away { return 302 https://localhost:8446/list.txt; }
+    }
+    server {
+        listen 127.0.0.1:8446 ssl;
+        ssl_certificate server.pem;
+        ssl_verify_client optional;
+        location /private/ { alias www/; auth_basic lists; auth_basic_user_file users; }
     }
 }
 )";
@@ -78,6 +99,10 @@ void Nginx::make_certificates() const {
     folder_.write("extensions", "subjectAltName = DNS:localhost\n");
     folder_.shell("openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 "
                   "-extfile extensions -out server.pem");
+    folder_.shell("openssl req -new " + key +
+                  " -keyout client.key -out client.csr -subj /CN=sieve-test-client");
+    folder_.shell(
+        "openssl x509 -req -in client.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -out client.pem");
     // `x509` cannot set dates in the past.
     folder_.write("index", "");
     folder_.write("ca.conf",
@@ -92,6 +117,7 @@ void Nginx::make_certificates() const {
 Nginx::Nginx() {
     make_certificates();
     folder_.shell("mkdir www");
+    folder_.write("users", "reader:{PLAIN}s3cret\n");
     folder_.write("nginx.conf", configuration);
     const std::string prefix = folder_.path("");
     pid_ = ::fork();
@@ -106,7 +132,7 @@ Nginx::Nginx() {
     const auto up = [&] {
         if (::waitpid(pid_, nullptr, WNOHANG) != 0)
             throw std::runtime_error("nginx: " + folder_.read("nginx.log") + folder_.read("error.log"));
-        return answers(8080) && answers(8443) && answers(8444);
+        return answers(8080) && answers(8443) && answers(8444) && answers(8445) && answers(8446);
     };
     if (!await(up)) throw std::runtime_error("nginx does not answer");
 }

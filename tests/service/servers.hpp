@@ -19,7 +19,10 @@
 namespace sieve::service::test {
 
 // nginx serves the folder's "www" on http://localhost:8080 and https://localhost:8443, and on 8444 with an
-// expired certificate. ca.pem is the authority of both certificates; other.pem is another authority.
+// expired certificate. ca.pem is the authority of both certificates; other.pem is another authority. Below
+// /private/ the user is `reader` with the password `s3cret`, below /by-header/ the header `X-Key: h3ader` is
+// wanted, and on 8445 a certificate of the authority, such as client.pem with client.key. 8446 is another
+// server, which wants nothing.
 class Nginx {
   public:
     Nginx();
@@ -34,6 +37,8 @@ class Nginx {
     [[nodiscard]] std::string authority() const { return folder_.path("ca.pem"); }
     // Lines such as "GET /list.txt 304", in the order of the answers.
     [[nodiscard]] std::string log() const { return folder_.read("access.log"); }
+    // Lines such as "8446 /list.txt user [] key [] client [] agent [xdp-sieve/1]": what each request had.
+    [[nodiscard]] std::string seen() const { return folder_.read("seen.log"); }
 
   private:
     void make_certificates() const;

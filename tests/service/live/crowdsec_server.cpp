@@ -118,7 +118,7 @@ void Crowdsec::kill() {
 CrowdsecSpec Crowdsec::source() const {
     CrowdsecSpec source;
     source.url = (tls_ ? "https://localhost:" : "http://localhost:") + std::to_string(port);
-    if (tls_) source.certificates = authority();
+    if (tls_) source.access.server.certificates = authority();
     source.key_file = folder_.path("key");
     source.poll = std::chrono::seconds(1);
     return source;

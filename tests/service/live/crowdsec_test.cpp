@@ -123,7 +123,7 @@ TEST(CrowdsecByHttps, TrustsItsAuthorityOnly) {
     CrowdsecSpec source = crowdsec.source();
     auto decisions = fetch_decisions(source, Ask::whole_list, clock_now(), sandbox());
     EXPECT_TRUE(decisions) << decisions.error().error.message;
-    source.certificates.clear();
+    source.access.server.certificates.clear();
     decisions = fetch_decisions(source, Ask::whole_list, clock_now(), sandbox());
     ASSERT_FALSE(decisions);
     EXPECT_NE(decisions.error().error.message.find("certificate"), std::string::npos)

@@ -32,13 +32,13 @@ void read(FieldReader& from, std::vector<std::string>& texts) {
 }
 
 void write(FieldWriter& to, const HttpAccess& access) {
-    for (const auto* text : {&access.authorities, &access.certificate, &access.key, &access.user,
-                             &access.password, &access.region})
+    for (const auto* text : {&access.server.authorities, &access.server.certificate, &access.server.key,
+                             &access.user, &access.password, &access.region})
         to.text(*text);
 }
 void read(FieldReader& from, HttpAccess& access) {
-    for (auto* text : {&access.authorities, &access.certificate, &access.key, &access.user, &access.password,
-                       &access.region})
+    for (auto* text : {&access.server.authorities, &access.server.certificate, &access.server.key,
+                       &access.user, &access.password, &access.region})
         *text = from.text();
 }
 

@@ -89,11 +89,7 @@ class Exchange {
         }
     }
     void set_access() {
-        if (!access_.authorities.empty()) request_.set_authorities(access_.authorities);
-        if (!access_.certificate.empty()) {
-            request_.set_pem(CURLOPT_SSLCERT_BLOB, access_.certificate);
-            request_.set_pem(CURLOPT_SSLKEY_BLOB, access_.key.empty() ? access_.certificate : access_.key);
-        }
+        request_.set_server(access_.server);
         if (!access_.user.empty()) {
             request_.set(CURLOPT_USERNAME, access_.user.c_str());
             request_.set(CURLOPT_PASSWORD, access_.password.c_str());

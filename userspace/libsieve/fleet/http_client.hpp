@@ -11,19 +11,17 @@
 #include <string_view>
 #include <vector>
 
+#include "libsieve/service/download/credentials.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::fleet {
 
-// How a server knows us, and we know it. Keys and certificates are PEM text, not files: a child that uses
-// them may not open the files.
+// How a server knows us, and we know it.
 struct HttpAccess {
-    std::string authorities{}; // those to trust; empty: the system's
-    std::string certificate{}; // our own; empty: none
-    std::string key{};         // its key; empty: it follows the certificate
-    std::string user{};        // empty: none. With `region` the access key
-    std::string password{};    // with `region` the secret key
-    std::string region{};      // of S3: requests are signed (AWS Signature Version 4); empty: not
+    service::ServerSecrets server{}; // texts, not files: a child that uses them may not open the files
+    std::string user{};              // empty: none. With `region` the access key
+    std::string password{};          // with `region` the secret key
+    std::string region{};            // of S3: requests are signed (AWS Signature Version 4); empty: not
 };
 
 struct HttpCall {

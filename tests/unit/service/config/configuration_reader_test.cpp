@@ -159,11 +159,50 @@ TEST(ConfigurationReader, TakesUrls) {
               (std::vector<SourceSpec>{HttpSpec{.url = "https://lists.example/a"}}));
     EXPECT_EQ(sources("[{ url = \"https://lists.example/a\", certificates = \"ca.pem\", proxy = "
                       "\"http://proxy:3128\", image = true, timeout = \"20s\", most-bytes = \"2M\" }]"),
-              (std::vector<SourceSpec>{HttpSpec{.url = "https://lists.example/a",
-                                                .certificates = "/etc/xdp-sieve/ca.pem",
-                                                .proxy = "http://proxy:3128",
-                                                .limits = {std::chrono::seconds(20), 2U << 20},
-                                                .image = true}}));
+              (std::vector<SourceSpec>{
+                  HttpSpec{.url = "https://lists.example/a",
+                           .access = {.server = {"/etc/xdp-sieve/ca.pem"}, .proxy = {"http://proxy:3128"}},
+                           .limits = {std::chrono::seconds(20), 2U << 20},
+                           .image = true}}));
+}
+
+constexpr const char* all_access =
+    "certificates = \"ca.pem\", client-certificate = \"/c.pem\", client-key = \"c.key\", header-file = "
+    "\"headers\", "
+    "username = \"us er\", password-file = \"/pw\", proxy = \"http://p:3128\", proxy-username = \"pu\", "
+    "proxy-password-file = \"ppw\", user-agent = \"Mozilla/5.0 (X11)\"";
+
+TEST(ConfigurationReader, TakesHowAServerIsAsked) {
+    const HttpAccess access{
+        .server = {"/etc/xdp-sieve/ca.pem", "/c.pem", "/etc/xdp-sieve/c.key"},
+        .header_file = "/etc/xdp-sieve/headers",
+        .username = "us er",
+        .password_file = "/pw",
+        .proxy = {"http://p:3128", "pu", "/etc/xdp-sieve/ppw"},
+        .user_agent = "Mozilla/5.0 (X11)",
+    };
+    EXPECT_EQ(sources("{ url = \"https://a\", " + std::string(all_access) + " }"),
+              (std::vector<SourceSpec>{HttpSpec{.url = "https://a", .access = access}}));
+    EXPECT_EQ(sources("{ crowdsec = \"https://a\", " + std::string(all_access) + " }"),
+              (std::vector<SourceSpec>{CrowdsecSpec{.url = "https://a", .access = access}}));
+}
+
+TEST(ConfigurationReader, ServersWithoutAProxyOfTheirOwnHaveThatOfTheService) {
+    const std::string service = "[service]\nproxy = \"http://p\"\nproxy-username = \"u\"\n"
+                                "proxy-password-file = \"pw\"\nuser-agent = \"Lists/1\"\n";
+    const Configuration configuration =
+        right(service + interface +
+              "[set.bad]\nsources = [\"http://a\", { url = \"http://b\", proxy = \"\" }, "
+              "{ url = \"http://c\", proxy = \"http://q\", user-agent = \"\" }]\n");
+    const HttpAccess access{.proxy = {"http://p", "u", "/etc/xdp-sieve/pw"}, .user_agent = "Lists/1"};
+    EXPECT_EQ(configuration.http, access);
+    EXPECT_EQ(configuration.sets.at(0).sources,
+              (std::vector<SourceSpec>{
+                  HttpSpec{.url = "http://a", .access = access},
+                  HttpSpec{.url = "http://b", .access = {.user_agent = "Lists/1"}},
+                  HttpSpec{.url = "http://c", .access = {.proxy = {"http://q"}}},
+              }));
+    EXPECT_EQ(right(configuration_text(configuration)).sets.at(0).sources, configuration.sets.at(0).sources);
 }
 
 TEST(ConfigurationReader, TakesCommands) {
@@ -187,12 +226,12 @@ TEST(ConfigurationReader, TakesCrowdsec) {
             "{ crowdsec = \"https://lapi\", key-file = \"/key\", types = [\"ban\", \"captcha\"], scopes = "
             "[\"Range\"], origins = [\"cscli\"], poll = \"1m\", certificates = \"/ca.pem\" }"),
         (std::vector<SourceSpec>{CrowdsecSpec{.url = "https://lapi",
+                                              .access = {.server = {"/ca.pem"}},
                                               .key_file = "/key",
                                               .types = {"ban", "captcha"},
                                               .scopes = {"Range"},
                                               .origins = {"cscli"},
-                                              .poll = std::chrono::minutes(1),
-                                              .certificates = "/ca.pem"}}));
+                                              .poll = std::chrono::minutes(1)}}));
 }
 
 TEST(ConfigurationReader, TakesBans) {
@@ -365,6 +404,25 @@ const Wrong wrong[] = {
      "set.bad.sources.certificates", "(PEM) of the authorities to trust, found true"},
     {"SourceProxy", with_sources("{ url = \"http://a\", proxy = \"proxy\" }"), 5, "set.bad.sources.proxy",
      "the URL of a proxy"},
+    {"SourceProxyUser", with_sources("{ url = \"http://a\", proxy = \"http://u:pw@p\" }"), 5,
+     "set.bad.sources.proxy", "expected proxy-username and proxy-password-file"},
+    {"SourceUserAlone", with_sources("{ url = \"http://a\", username = \"u\" }"), 5, "set.bad.sources",
+     "expected username and password-file together"},
+    {"SourcePasswordAlone", with_sources("{ url = \"http://a\", password-file = \"u\" }"), 5,
+     "set.bad.sources", "expected username and password-file together"},
+    {"SourceUserWithColon", with_sources("{ url = \"http://a\", username = \"u:v\", password-file = \"p\" }"),
+     5, "set.bad.sources.username", "without a colon"},
+    {"SourceProxyUserAlone",
+     with_sources("{ url = \"http://a\", proxy-username = \"u\", proxy-password-file = \"p\" }"), 5,
+     "set.bad.sources", "proxy-username without proxy"},
+    {"SourceClientKey", with_sources("{ url = \"http://a\", client-key = \"k\" }"), 5,
+     "set.bad.sources.client-key", "no client-certificate"},
+    {"SourceUserAgent", with_sources("{ url = \"http://a\", user-agent = \"a\\nX-Evil: b\" }"), 5,
+     "set.bad.sources.user-agent", "expected a name"},
+    {"SourceHeaderFile", with_sources("{ url = \"http://a\", header-file = 1 }"), 5,
+     "set.bad.sources.header-file", "a file with lines"},
+    {"ServiceProxy", std::string("[service]\nproxy = \"proxy\"\n") + small(), 2, "service.proxy",
+     "the URL of a proxy"},
     {"SourceTimeout", with_sources("{ url = \"http://a\", timeout = \"25h\" }"), 5, "set.bad.sources.timeout",
      "from \"1s\" to \"1d\""},
     {"SourceMostBytes", with_sources("{ url = \"http://a\", most-bytes = 0 }"), 5,
@@ -520,6 +578,16 @@ TEST(Configuration, KnowsWhichSetsTakePackets) {
     EXPECT_TRUE(takes("", "redirect = \"eth1\"\n"));
 }
 
+TEST(ConfigurationReader, NoMistakeShowsAPassword) {
+    for (const char* source :
+         {"\"ftp://u:s3cret@h/\"", "{ url = \"ftp://u:s3cret@h/\" }", "{ url = \"//u:s3cret@h\" }",
+          "{ url = \"http://a\", proxy = \"u:s3cret@p\" }"}) {
+        const ReadConfiguration wrong = read(with_sources(source));
+        ASSERT_EQ(wrong.mistakes.size(), 1U) << source;
+        EXPECT_EQ(wrong.mistakes[0].message.find("s3cret"), std::string::npos) << wrong.mistakes[0].message;
+    }
+}
+
 // --- configuration_text ------------------------------------------------------------------------------------
 
 TEST(ConfigurationText, ReadsBackToTheSame) {
@@ -543,6 +611,8 @@ TEST(ConfigurationText, ReadsBackToTheSame) {
         in_set("action = \"drop\"\nreplies = \"drop\""),
         in_interface("replies = \"pass\"\nmax-flows = 100"),
         with_sources(crowdsec(", origins = [\"lists\"], poll = \"90s\"")),
+        with_sources("{ url = \"http://a\", " + std::string(all_access) + " }"),
+        with_sources("{ crowdsec = \"http://a\", " + std::string(all_access) + " }"),
         std::string(interface) + "[set.bad]\nsources = [\"a\\\"\\\\b\\u0001\", \"lists/\", \"*.txt\"]\n",
     };
     for (const std::string& text : texts) {
@@ -610,10 +680,15 @@ TEST(ConfigurationText, NamesEveryKeyOfASource) {
         std::vector<std::string> keys;
     };
     for (const Kind& kind :
-         {Kind{"url = \"http://a\"", {"certificates", "image", "most-bytes", "proxy", "timeout", "url"}},
+         {Kind{"url = \"http://a\"",
+               {"certificates", "client-certificate", "client-key", "header-file", "image", "most-bytes",
+                "password-file", "proxy", "proxy-password-file", "proxy-username", "timeout", "url",
+                "user-agent", "username"}},
           Kind{"command = \"a\"", {"command", "image", "most-bytes", "timeout", "user"}},
           Kind{"crowdsec = \"http://a\", key-file = \"/k\"",
-               {"certificates", "crowdsec", "key-file", "origins", "poll", "scopes", "types"}}}) {
+               {"certificates", "client-certificate", "client-key", "crowdsec", "header-file", "key-file",
+                "origins", "password-file", "poll", "proxy", "proxy-password-file", "proxy-username",
+                "scopes", "types", "user-agent", "username"}}}) {
         const ReadConfiguration wrong = read(with_sources("{ " + kind.source + ", qqqqqqqqqqqq = 1 }"));
         ASSERT_EQ(wrong.mistakes.size(), 1U);
         std::string known;

@@ -22,5 +22,23 @@ TEST(Url, OnlyHttpAndHttps) {
         EXPECT_FALSE(check_url(url)) << url;
 }
 
+TEST(Url, AServerIsSchemeHostAndPort) {
+    EXPECT_EQ(server_of("https://User:pw@Lists.Example/a?b#c"), "https://lists.example:443");
+    EXPECT_EQ(server_of("http://h:8080/"), "http://h:8080");
+    EXPECT_EQ(server_of("http://h"), "http://h:80");
+    EXPECT_EQ(server_of("http://[2001:db8::1]:1/"), "http://[2001:db8::1]:1");
+    EXPECT_EQ(server_of("https://a b/"), "");
+}
+
+TEST(Url, AUserIsTakenOut) {
+    std::string url = "https://us%3Aer:p%40ss@h.example/a?b";
+    const UrlUser user = take_user(url);
+    EXPECT_EQ(user.name, "us:er");
+    EXPECT_EQ(user.password, "p@ss");
+    EXPECT_EQ(url, "https://h.example/a?b");
+    EXPECT_TRUE(take_user(url).name.empty());
+    EXPECT_EQ(url, "https://h.example/a?b");
+}
+
 } // namespace
 } // namespace sieve::service

@@ -2,10 +2,7 @@
 #include "libsieve/service/sources/fetch_decisions.hpp"
 
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-#include <fstream>
 
 #include <gtest/gtest.h>
 
@@ -17,46 +14,6 @@ namespace {
 
 using test::entry;
 using Ask = CrowdsecStream::Ask;
-
-class KeyFile : public testing::Test {
-  protected:
-    test::Files files;
-    const std::string path = files.path("key");
-    void write(const std::string& text, mode_t mode = 0600) const {
-        std::ofstream(path) << text;
-        ::chmod(path.c_str(), mode);
-    }
-    std::string fault() const {
-        const auto key = read_key_file(path);
-        return key ? "no fault" : key.error().message;
-    }
-};
-
-TEST_F(KeyFile, HoldsOneWord) {
-    write("0123abc\n");
-    EXPECT_EQ(read_key_file(path), "0123abc");
-    write("0123abc\r\nmore", 0640);
-    EXPECT_EQ(read_key_file(path), "0123abc");
-    for (const std::string text : {"", "\n", "two words\n", "a\tb", "\x01\n"}) {
-        write(text);
-        EXPECT_NE(fault().find("expected a key in its first line"), std::string::npos) << fault();
-    }
-    write(std::string(513, 'x'));
-    EXPECT_NE(fault().find("expected a key in its first line"), std::string::npos) << fault();
-}
-
-TEST_F(KeyFile, IsForItsOwnerAlone) {
-    for (const mode_t mode : {0644, 0622, 0660, 0602}) {
-        write("0123abc\n", mode);
-        EXPECT_NE(fault().find("others may read or write it"), std::string::npos) << std::oct << mode;
-    }
-}
-
-TEST_F(KeyFile, IsARegularFile) {
-    EXPECT_NE(fault().find("cannot be read"), std::string::npos) << fault();
-    ::mkfifo(path.c_str(), 0600);
-    EXPECT_NE(fault().find("is no regular file"), std::string::npos) << fault();
-}
 
 TEST(StreamUrl, AsksForEveryDecisionOfTheChosenSorts) {
     CrowdsecSpec source;

@@ -2,6 +2,7 @@
 #include "libsieve/service/sources/origin.hpp"
 
 #include <filesystem>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -35,20 +36,35 @@ TEST(Origins, AFileThatIsNotThereStays) {
 }
 
 TEST(Origins, ServersAndCommandsKeepTheirLimits) {
-    const auto origins =
-        origins_of({HttpSpec{"https://h/a", "/ca.pem", "http://proxy", {std::chrono::seconds(3), 4}},
-                    CommandSpec{{"make-list", "all"}, "root", {std::chrono::seconds(5), 6}},
-                    CrowdsecSpec{.url = "http://lapi"}});
+    const auto origins = origins_of({HttpSpec{"https://h/a",
+                                              {.server = {"/ca.pem"}, .proxy = {"http://proxy"}},
+                                              {std::chrono::seconds(3), 4}},
+                                     CommandSpec{{"make-list", "all"}, "root", {std::chrono::seconds(5), 6}},
+                                     CrowdsecSpec{.url = "http://lapi"}});
     ASSERT_TRUE(origins) << origins.error().message;
     ASSERT_EQ(origins->size(), 2U);
     const auto& http = std::get<HttpOrigin>((*origins)[0]);
-    EXPECT_EQ(http.certificates, "/ca.pem");
-    EXPECT_EQ(http.proxy, "http://proxy");
+    EXPECT_EQ(http.access.server.certificates, "/ca.pem");
+    EXPECT_EQ(http.access.proxy.url, "http://proxy");
     EXPECT_EQ(http.limits->timeout, std::chrono::seconds(3));
     const auto& command = std::get<CommandOrigin>((*origins)[1]);
     EXPECT_EQ(command.arguments.size(), 2U);
     EXPECT_EQ(command.user->uid, 0U);
     EXPECT_EQ(command.limits->most_bytes, 6U);
+}
+
+// What another user was told is no reason for a server to say that nothing is new.
+TEST(Origins, AnotherUserIsAnotherOrigin) {
+    const std::string plain = origin_identity(HttpOrigin{"https://h/a"});
+    EXPECT_EQ(plain, "https://h/a");
+    std::set<std::string> identities{plain};
+    for (const HttpAccess& access :
+         {HttpAccess{.server = {.client_certificate = "/c"}}, HttpAccess{.header_file = "/h"},
+          HttpAccess{.username = "u", .password_file = "/p"},
+          HttpAccess{.username = "v", .password_file = "/p"}})
+        identities.insert(origin_identity(HttpOrigin{"https://h/a", access}));
+    EXPECT_EQ(identities.size(), 5U);
+    EXPECT_EQ(origin_identity(HttpOrigin{"https://h/a", {.proxy = {"http://p"}, .user_agent = "x"}}), plain);
 }
 
 TEST(Origins, AnUnknownUserIsAnError) {

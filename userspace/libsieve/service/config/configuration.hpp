@@ -76,6 +76,7 @@ struct Configuration {
     OnStop on_stop = OnStop::keep;
     std::string listen =
         standard_listen; // of metrics and status page: "ADDRESS:PORT" or "[ADDRESS]:PORT"; empty: off
+    HttpAccess http{};   // what sources have that say nothing else: a proxy, and how we call ourselves
     std::vector<InterfaceConfiguration> interfaces{}; // in the order of the file
     std::vector<SetConfiguration> sets{};             // by name
     std::string ban_group{};                          // whose members may ban; empty: only root may

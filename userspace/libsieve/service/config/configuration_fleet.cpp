@@ -9,6 +9,7 @@
 
 #include <fmt/core.h>
 
+#include "libsieve/service/config/configuration_access.hpp"
 #include "libsieve/service/download/url.hpp"
 
 namespace sieve::service {
@@ -48,10 +49,7 @@ class FleetTable {
         });
     }
     void path(std::string_view key, std::string_view what, std::string& into) {
-        const std::optional<std::string> text = section_.text(key, what);
-        if (!text || text->empty()) return;
-        if (text->find('\0') != std::string::npos) section_.expected(*table_.get(key), key, what);
-        into = (folder_ / *text).lexically_normal().string();
+        read_path(section_, folder_, key, what, into);
     }
     void paths(std::string_view key, std::string_view what, std::vector<std::string>& into) {
         section_.texts(key, what, [&](const toml::node& node, const std::string& text) {
@@ -61,27 +59,16 @@ class FleetTable {
         });
     }
     void servers(std::string_view key, std::vector<std::string>& into) {
-        section_.texts(key, "an http or https URL with a host",
-                       [&](const toml::node& node, const std::string& text) {
-                           if (!is_server(text))
-                               return section_.expected(node, key, "an http or https URL with a host");
-                           into.push_back(without_slash(text));
-                       });
+        section_.texts(key, url_form, [&](const toml::node& node, const std::string& text) {
+            if (!is_server(text)) return expected_url(section_, node, key);
+            into.push_back(without_slash(text));
+        });
     }
     void server(std::string_view key, std::string& into) {
-        constexpr std::string_view what = "an http or https URL with a host";
-        const std::optional<std::string> text = section_.text(key, what);
-        if (!text) return;
-        if (!is_server(*text)) section_.expected(*table_.get(key), key, what);
-        into = without_slash(*text);
+        read_url(section_, key, into);
+        into = without_slash(std::move(into));
     }
-    void access(ServerAccess& into) {
-        path("certificates", "a file with certificates (PEM) of the authorities to trust", into.certificates);
-        path("client-certificate", "a file with our certificate (PEM)", into.client_certificate);
-        path("client-key", "a file with the certificate's key (PEM)", into.client_key);
-        if (into.client_certificate.empty() && !into.client_key.empty())
-            section_.mistake(*table_.get("client-key"), "client-key", "there is no client-certificate");
-    }
+    void access(ServerAccess& into) { read_server_access(section_, folder_, into); }
     // What must be there.
     void require(std::string_view key, bool there, std::string_view what) {
         if (!there && table_.get(key) == nullptr)

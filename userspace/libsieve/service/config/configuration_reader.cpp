@@ -15,6 +15,7 @@
 #include <fmt/core.h>
 
 #include "libsieve/kernel/set_table.hpp"
+#include "libsieve/service/config/configuration_access.hpp"
 #include "libsieve/service/config/configuration_depth.hpp"
 #include "libsieve/service/config/configuration_fleet.hpp"
 #include "libsieve/service/config/configuration_interfaces.hpp"
@@ -83,7 +84,7 @@ class Reader {
 
     // What is about the whole host.
     void read_host(Section& top, const ParsedFile& file) {
-        if (const toml::table* table = top.table("service")) read_service(*table);
+        if (const toml::table* table = top.table("service")) read_service(*table, file.folder());
         if (const toml::table* table = top.table("fleet"))
             configuration_.fleet = read_fleet(mistakes_, *table, file.folder());
     }
@@ -94,7 +95,7 @@ class Reader {
                             fmt::format("is about the whole host; expected in {}", printable(first)));
     }
 
-    void read_service(const toml::table& table) {
+    void read_service(const toml::table& table, const std::filesystem::path& folder) {
         Section section(mistakes_, table, "service");
         if (const auto text = section.text("state-directory", "the path of a folder")) {
             if (text->empty() || text->front() != '/' || text->find('\0') != std::string::npos)
@@ -114,6 +115,7 @@ class Reader {
                 section.expected(*table.get("ban-group"), "ban-group", group);
             configuration_.ban_group = *text;
         }
+        read_way(section, folder, configuration_.http);
         section.finish();
     }
 
@@ -138,7 +140,7 @@ class Reader {
                               fmt::format("expected a table [{}], found {}", key, found(node)));
                 continue;
             }
-            configuration_.sets.push_back(read_set(mistakes_, text, *set, key, folder));
+            configuration_.sets.push_back(read_set(mistakes_, text, *set, key, folder, configuration_.http));
         }
     }
 

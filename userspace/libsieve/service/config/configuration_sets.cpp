@@ -182,11 +182,12 @@ void check_stream(Section& section, const toml::table& table, const SetConfigura
 } // namespace
 
 SetConfiguration read_set(Mistakes& mistakes, const std::string& name, const toml::table& table,
-                          const std::string& key, const std::filesystem::path& folder) {
+                          const std::string& key, const std::filesystem::path& folder,
+                          const HttpAccess& defaults) {
     Section section(mistakes, table, key);
     SetConfiguration set;
     set.name = name;
-    read_sources(section, folder, set);
+    read_sources(section, folder, defaults, set);
     read_action(section, set);
     read_replies(section, set);
     section.flag("verify", set.verify);

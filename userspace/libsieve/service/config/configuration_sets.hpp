@@ -10,8 +10,10 @@
 
 namespace sieve::service {
 
-// Paths of sources that are not absolute start from `folder`. `key` is the table's: "set.NAME".
+// Paths of sources that are not absolute start from `folder`. `key` is the table's: "set.NAME". `defaults` is
+// what servers among the sources have that say nothing else.
 [[nodiscard]] SetConfiguration read_set(Mistakes& mistakes, const std::string& name, const toml::table& table,
-                                        const std::string& key, const std::filesystem::path& folder);
+                                        const std::string& key, const std::filesystem::path& folder,
+                                        const HttpAccess& defaults);
 
 } // namespace sieve::service

@@ -11,6 +11,7 @@
 
 #include <fmt/core.h>
 
+#include "libsieve/service/config/configuration_access.hpp"
 #include "libsieve/service/download/url.hpp"
 
 namespace sieve::service {
@@ -33,8 +34,10 @@ bool has_null(const std::string& text) {
 // One source that is a table.
 class SourceTable {
   public:
-    SourceTable(Section& set, const toml::table& table, const std::filesystem::path& folder)
-        : section_(set.mistakes(), table, set.key(sources_key)), table_(table), folder_(folder) {}
+    SourceTable(Section& set, const toml::table& table, const std::filesystem::path& folder,
+                const HttpAccess& defaults)
+        : section_(set.mistakes(), table, set.key(sources_key)), table_(table), folder_(folder),
+          defaults_(defaults) {}
 
     // Nothing: it was wrong.
     std::optional<SourceSpec> read() {
@@ -56,24 +59,6 @@ class SourceTable {
     }
 
   private:
-    // An http or https URL.
-    void read_url(std::string_view name, std::string& into) {
-        constexpr std::string_view expected = "an http or https URL with a host";
-        const std::optional<std::string> text = section_.text(name, expected);
-        if (!text) return;
-        if (has_null(*text) || !check_url(*text)) section_.expected(*table_.get(name), name, expected);
-        into = *text;
-    }
-    // A file; empty if the text is.
-    void read_path(std::string_view name, std::string_view expected, std::string& into) {
-        const std::optional<std::string> text = section_.text(name, expected);
-        if (!text) return;
-        if (has_null(*text)) section_.expected(*table_.get(name), name, expected);
-        into = text->empty() ? std::string() : (folder_ / *text).lexically_normal().string();
-    }
-    void read_certificates(std::string& into) {
-        read_path("certificates", "a file with certificates (PEM) of the authorities to trust", into);
-    }
     void read_limits(FetchLimits& limits) {
         section_.duration("timeout", longest_fetch, limits.timeout);
         section_.bytes("most-bytes", limits.most_bytes);
@@ -95,21 +80,12 @@ class SourceTable {
     }
 
     HttpSpec http() {
-        HttpSpec http;
-        read_url("url", http.url);
-        read_certificates(http.certificates);
-        read_proxy(http.proxy);
+        HttpSpec http{.access = defaults_};
+        read_url(section_, "url", http.url);
+        read_http_access(section_, folder_, http.access);
         section_.flag("image", http.image);
         read_limits(http.limits);
         return http;
-    }
-    void read_proxy(std::string& into) {
-        constexpr std::string_view expected = "the URL of a proxy, such as \"http://proxy.example:3128\"";
-        const std::optional<std::string> text = section_.text("proxy", expected);
-        if (!text) return;
-        if (has_null(*text) || (!text->empty() && text->find("://") == std::string::npos))
-            section_.expected(*table_.get("proxy"), "proxy", expected);
-        into = *text;
     }
 
     CommandSpec command() {
@@ -135,16 +111,17 @@ class SourceTable {
     }
 
     CrowdsecSpec crowdsec() {
-        CrowdsecSpec crowdsec;
-        read_url("crowdsec", crowdsec.url);
-        read_path("key-file", "a file with the bouncer's key", crowdsec.key_file);
-        if (crowdsec.key_file.empty())
+        CrowdsecSpec crowdsec{.access = defaults_};
+        read_url(section_, "crowdsec", crowdsec.url);
+        read_http_access(section_, folder_, crowdsec.access);
+        read_path(section_, folder_, "key-file", "a file with the bouncer's key", crowdsec.key_file);
+        // An agent may also be known by its certificate.
+        if (crowdsec.key_file.empty() && crowdsec.access.server.client_certificate.empty())
             section_.mistake("no key-file: expected the file with the key that `cscli bouncers add` printed");
         read_texts("types", "a type of decisions, such as \"ban\"", crowdsec.types);
         read_texts("scopes", R"("Ip" or "Range")", crowdsec.scopes, scope_words);
         read_texts("origins", "an origin of decisions, such as \"crowdsec\"", crowdsec.origins);
         section_.duration("poll", longest_poll, crowdsec.poll);
-        read_certificates(crowdsec.certificates);
         for (const char* name : {"types", "scopes"})
             if (const toml::array* array = table_[name].as_array(); array != nullptr && array->empty())
                 section_.mistake(*array, name, "empty, expected at least one");
@@ -153,19 +130,20 @@ class SourceTable {
     Section section_;
     const toml::table& table_;
     const std::filesystem::path& folder_;
+    const HttpAccess& defaults_;
 };
 
 // Nothing: it was wrong.
 std::optional<SourceSpec> source_of_text(Section& section, const toml::node& node, const std::string& text,
-                                         const std::filesystem::path& folder) {
+                                         const std::filesystem::path& folder, const HttpAccess& defaults) {
     if (text.empty() || has_null(text)) {
         section.expected(node, sources_key, what);
         return std::nullopt;
     }
     if (text == ban_source) return BanSpec{};
     if (text.find("://") != std::string::npos) {
-        if (check_url(text)) return HttpSpec{.url = text};
-        section.expected(node, sources_key, "an http or https URL with a host");
+        if (check_url(text)) return HttpSpec{.url = text, .access = defaults};
+        expected_url(section, node, sources_key);
         return std::nullopt;
     }
     const std::string path = (folder / text).lexically_normal().string();
@@ -176,15 +154,16 @@ std::optional<SourceSpec> source_of_text(Section& section, const toml::node& nod
 
 } // namespace
 
-void read_sources(Section& section, const std::filesystem::path& folder, SetConfiguration& set) {
+void read_sources(Section& section, const std::filesystem::path& folder, const HttpAccess& defaults,
+                  SetConfiguration& set) {
     bool any = false;
     section.elements(sources_key, [&](const toml::node& node) {
         any = true;
         std::optional<SourceSpec> source;
         if (node.is_string())
-            source = source_of_text(section, node, node.ref<std::string>(), folder);
+            source = source_of_text(section, node, node.ref<std::string>(), folder, defaults);
         else if (const toml::table* table = node.as_table())
-            source = SourceTable(section, *table, folder).read();
+            source = SourceTable(section, *table, folder, defaults).read();
         else
             section.expected(node, sources_key, what);
         if (!source) return;

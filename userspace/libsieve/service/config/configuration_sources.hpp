@@ -9,7 +9,8 @@
 
 namespace sieve::service {
 
-// Paths that are not absolute start from `folder`.
-void read_sources(Section& section, const std::filesystem::path& folder, SetConfiguration& set);
+// Paths that are not absolute start from `folder`. `defaults` is what servers have that say nothing else.
+void read_sources(Section& section, const std::filesystem::path& folder, const HttpAccess& defaults,
+                  SetConfiguration& set);
 
 } // namespace sieve::service

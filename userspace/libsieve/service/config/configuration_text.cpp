@@ -79,9 +79,25 @@ std::string text_of(const FolderSpec& folder) {
 std::string text_of(const GlobSpec& glob) {
     return quoted(glob.pattern);
 }
+// `between` stands between two keys.
+std::string server_access_of(const ServerAccess& access, std::string_view between) {
+    return fmt::format("certificates = {1}{0}client-certificate = {2}{0}client-key = {3}", between,
+                       quoted(access.certificates), quoted(access.client_certificate),
+                       quoted(access.client_key));
+}
+std::string way_of(const HttpAccess& access, std::string_view between) {
+    return fmt::format("proxy = {1}{0}proxy-username = {2}{0}proxy-password-file = {3}{0}user-agent = {4}",
+                       between, quoted(access.proxy.url), quoted(access.proxy.username),
+                       quoted(access.proxy.password_file), quoted(access.user_agent));
+}
+std::string access_of(const HttpAccess& access) {
+    return fmt::format("{}, header-file = {}, username = {}, password-file = {}, {}",
+                       server_access_of(access.server, ", "), quoted(access.header_file),
+                       quoted(access.username), quoted(access.password_file), way_of(access, ", "));
+}
 std::string text_of(const HttpSpec& http) {
-    return fmt::format("{{ url = {}, certificates = {}, proxy = {}, image = {}, {} }}", quoted(http.url),
-                       quoted(http.certificates), quoted(http.proxy), http.image, limits_of(http.limits));
+    return fmt::format("{{ url = {}, {}, image = {}, {} }}", quoted(http.url), access_of(http.access),
+                       http.image, limits_of(http.limits));
 }
 std::string text_of(const CommandSpec& command) {
     return fmt::format("{{ command = {}, user = {}, image = {}, {} }}", list_of(command.arguments),
@@ -89,10 +105,10 @@ std::string text_of(const CommandSpec& command) {
 }
 std::string text_of(const CrowdsecSpec& crowdsec) {
     return fmt::format("{{ crowdsec = {}, key-file = {}, types = {}, scopes = {}, origins = {}, poll = {}, "
-                       "certificates = {} }}",
+                       "{} }}",
                        quoted(crowdsec.url), quoted(crowdsec.key_file), list_of(crowdsec.types),
                        list_of(crowdsec.scopes), list_of(crowdsec.origins),
-                       quoted(duration_text(crowdsec.poll)), quoted(crowdsec.certificates));
+                       quoted(duration_text(crowdsec.poll)), access_of(crowdsec.access));
 }
 
 std::string text_of(const BanSpec&) {
@@ -218,9 +234,7 @@ void write_interface(Text& text, const InterfaceConfiguration& entry) {
 }
 
 void write_access(Text& text, const ServerAccess& access) {
-    text.word("certificates", access.certificates);
-    text.word("client-certificate", access.client_certificate);
-    text.word("client-key", access.client_key);
+    text.line(server_access_of(access, "\n"));
 }
 
 void write_fleet(Text& text, const FleetConfiguration& fleet) {
@@ -261,6 +275,7 @@ std::string configuration_text(const Configuration& configuration) {
     text.word("on-stop", configuration.on_stop == OnStop::keep ? "keep" : "unload");
     text.word("listen", configuration.listen);
     text.word("ban-group", configuration.ban_group);
+    text.line(way_of(configuration.http, "\n"));
     for (const InterfaceConfiguration& entry : configuration.interfaces) write_interface(text, entry);
     for (const SetConfiguration& set : configuration.sets) write_set(text, set);
     if (configuration.fleet) write_fleet(text, *configuration.fleet);

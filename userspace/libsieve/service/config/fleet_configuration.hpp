@@ -8,16 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "libsieve/service/download/http_access.hpp"
+
 namespace sieve::service {
-
-// How a server and we know each other. All are files.
-struct ServerAccess {
-    std::string certificates{};       // of the authorities to trust (PEM); empty: the system's
-    std::string client_certificate{}; // our own (PEM); empty: none
-    std::string client_key{};         // its key (PEM); empty: the certificate's file holds it
-
-    [[nodiscard]] friend bool operator==(const ServerAccess&, const ServerAccess&) = default;
-};
 
 struct FleetEtcd {
     std::vector<std::string> endpoints{}; // URLs

@@ -8,6 +8,8 @@
 #include <variant>
 #include <vector>
 
+#include "libsieve/service/download/http_access.hpp"
+
 namespace sieve::service {
 
 // One file.
@@ -42,8 +44,7 @@ struct FetchLimits {
 // A list on an HTTP server.
 struct HttpSpec {
     std::string url{};
-    std::string certificates{}; // file of the authorities to trust (PEM); empty: the system's
-    std::string proxy{};        // URL; empty: none
+    HttpAccess access{};
     FetchLimits limits{};
     bool image = false; // it may hand over an image; else only text
 
@@ -63,12 +64,12 @@ struct CommandSpec {
 // The decisions of a CrowdSec local API, followed as a stream.
 struct CrowdsecSpec {
     std::string url{};
-    std::string key_file{};                              // holds the bouncer's key
+    HttpAccess access{};
+    std::string key_file{};                              // holds the bouncer's key; empty: none
     std::vector<std::string> types{"ban"};               // of decisions
     std::vector<std::string> scopes{"Ip", "Range"};      // of decisions
     std::vector<std::string> origins{};                  // of decisions; none: all
     std::chrono::seconds poll{std::chrono::seconds{10}}; // between two questions
-    std::string certificates{}; // file of the authorities to trust (PEM); empty: the system's
 
     [[nodiscard]] friend bool operator==(const CrowdsecSpec&, const CrowdsecSpec&) = default;
 };

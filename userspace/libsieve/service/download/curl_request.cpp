@@ -19,9 +19,14 @@ void CurlRequest::set_pem(CURLoption option, const std::string& text) {
     set(option, &blob);
 }
 
-void CurlRequest::set_authorities(const std::string& pem) {
-    set_pem(CURLOPT_CAINFO_BLOB, pem); // overrides CURLOPT_CAINFO
-    set(CURLOPT_CAPATH, static_cast<const char*>(nullptr));
+void CurlRequest::set_server(const ServerSecrets& secrets) {
+    if (!secrets.authorities.empty()) {
+        set_pem(CURLOPT_CAINFO_BLOB, secrets.authorities); // overrides CURLOPT_CAINFO
+        set(CURLOPT_CAPATH, static_cast<const char*>(nullptr));
+    }
+    if (secrets.certificate.empty()) return;
+    set_pem(CURLOPT_SSLCERT_BLOB, secrets.certificate);
+    set_pem(CURLOPT_SSLKEY_BLOB, secrets.key);
 }
 
 void CurlRequest::add_header(const std::string& line) {

@@ -9,6 +9,8 @@
 
 #include <curl/curl.h>
 
+#include "libsieve/service/download/credentials.hpp"
+
 namespace sieve::service {
 
 class CurlRequest {
@@ -23,10 +25,8 @@ class CurlRequest {
     void set(CURLoption option, Value value) {
         if (::curl_easy_setopt(curl_, option, value) != CURLE_OK) refused_ = true;
     }
-    // libcurl copies the text.
-    void set_pem(CURLoption option, const std::string& text);
-    // Only these authorities are trusted.
-    void set_authorities(const std::string& pem);
+    // Whom it trusts, and with which certificate it comes. libcurl copies the texts.
+    void set_server(const ServerSecrets& secrets);
     void add_header(const std::string& line);
     // The callbacks of curl_easy_setopt(3), both with this argument.
     void set_callbacks(curl_write_callback body, curl_write_callback header, void* self);
@@ -38,6 +38,8 @@ class CurlRequest {
     [[nodiscard]] std::string why(CURLcode code) const;
 
   private:
+    void set_pem(CURLoption option, const std::string& text);
+
     CURL* curl_;
     std::unique_ptr<curl_slist, decltype(&::curl_slist_free_all)> headers_{nullptr, &::curl_slist_free_all};
     std::array<char, CURL_ERROR_SIZE> error_{};

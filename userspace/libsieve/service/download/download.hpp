@@ -6,26 +6,24 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include <tl/expected.hpp>
 
+#include "libsieve/service/download/credentials.hpp"
+#include "libsieve/service/download/http_access.hpp"
 #include "libsieve/service/download/sandbox_limits.hpp"
+#include "libsieve/util/progress.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::service {
 
 struct HttpRequest {
     std::string url;
-    std::string certificates; // authorities to trust (PEM); empty: the system's
-    std::string proxy;        // URL of a proxy; empty: none, whatever the environment says
+    HttpAccess access;
     // Of the content that is there already. With one of them the server may answer that it is unchanged.
     std::string etag;
     std::string last_modified;
     SandboxLimits limits;
-    // Further lines of the request's header. They may hold a key: with redirects, they go wherever those
-    // lead.
-    std::vector<std::string> headers{};
 };
 
 struct HttpAnswer {
@@ -42,8 +40,11 @@ struct HttpFailure {
 };
 
 // Downloads, and writes the body as it comes to `to`, an empty file. Redirects lead to https only, at most
-// limits.redirects of them. Whatever is no complete answer of status 200, or 304 if it was asked for, is a
-// failure; `to` holds anything then. libcurl's global state must be initialised.
-[[nodiscard]] tl::expected<HttpAnswer, HttpFailure> fetch_http(const HttpRequest& request, int to);
+// limits.redirects of them. Credentials, those in the URL as well, go to the scheme, host and port of the
+// URL, and nowhere else. Whatever is no complete answer of status 200, or 304 if it was asked for, is a
+// failure; `to` holds anything then. libcurl's global state must be initialised. `progress` is called at
+// least once a second, with share 0 as long as nobody knows how much there is.
+[[nodiscard]] tl::expected<HttpAnswer, HttpFailure>
+fetch_http(const HttpRequest& request, const Credentials& credentials, int to, const Progress& progress = {});
 
 } // namespace sieve::service

@@ -20,9 +20,9 @@ struct UrlParts {
         return url && ::curl_url_set(url.get(), CURLUPART_URL, text.c_str(), 0) == CURLUE_OK;
     }
     // Empty: it has none.
-    [[nodiscard]] std::string part(CURLUPart which) const {
+    [[nodiscard]] std::string part(CURLUPart which, unsigned flags = 0) const {
         char* text = nullptr;
-        if (::curl_url_get(url.get(), which, &text, 0) != CURLUE_OK) return {};
+        if (::curl_url_get(url.get(), which, &text, flags) != CURLUE_OK) return {};
         const std::unique_ptr<char, decltype(&::curl_free)> owner(text, &::curl_free);
         return text;
     }
@@ -40,6 +40,28 @@ std::string displayed_url(const std::string& url) {
          {CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_OPTIONS, CURLUPART_QUERY, CURLUPART_FRAGMENT})
         parts.clear(part);
     return printable(parts.part(CURLUPART_URL)) + (query ? "?..." : "");
+}
+
+std::string server_of(const std::string& url) {
+    const UrlParts parts;
+    if (!parts.parse(url)) return {};
+    std::string server = fmt::format("{}://{}:{}", parts.part(CURLUPART_SCHEME), parts.part(CURLUPART_HOST),
+                                     parts.part(CURLUPART_PORT, CURLU_DEFAULT_PORT));
+    for (char& letter : server)
+        if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+    return server;
+}
+
+UrlUser take_user(std::string& url) {
+    const UrlParts parts;
+    if (!parts.parse(url)) return {};
+    UrlUser user{parts.part(CURLUPART_USER, CURLU_URLDECODE),
+                 parts.part(CURLUPART_PASSWORD, CURLU_URLDECODE)};
+    if (user.name.empty() && user.password.empty()) return user;
+    parts.clear(CURLUPART_USER);
+    parts.clear(CURLUPART_PASSWORD);
+    url = parts.part(CURLUPART_URL);
+    return user;
 }
 
 Status check_url(const std::string& url) {

@@ -12,6 +12,16 @@ namespace sieve::service {
 // "?...".
 [[nodiscard]] std::string displayed_url(const std::string& url);
 
+// What credentials are for: "https://lists.example:443". Empty: it is no URL.
+[[nodiscard]] std::string server_of(const std::string& url);
+
+// Takes user and password out of the URL.
+struct UrlUser {
+    std::string name; // empty: it has none
+    std::string password;
+};
+[[nodiscard]] UrlUser take_user(std::string& url);
+
 // bad_input unless it is an http or https URL with a host.
 [[nodiscard]] Status check_url(const std::string& url);
 

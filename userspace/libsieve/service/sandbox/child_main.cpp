@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -31,6 +32,7 @@
 #include "libsieve/service/sandbox/child_work.hpp"
 #include "libsieve/util/libarchive_on_demand.hpp"
 #include "libsieve/util/out_of_memory.hpp"
+#include "libsieve/util/secret_file.hpp"
 #include "libsieve/util/write_all.hpp"
 
 namespace sieve::service {
@@ -39,7 +41,7 @@ namespace {
 
 // malloc reserves 64 MiB of addresses for each of its arenas, which the limit on addresses counts.
 constexpr int most_arenas = 4;
-// An order holds an authority's certificates at most.
+// What is read whole.
 constexpr std::size_t longest_order = std::size_t{16} << 20;
 
 void say(std::string line) {
@@ -94,19 +96,27 @@ Result<std::string> read_whole(int from, std::size_t most) {
 // --- fetch
 // ----------------------------------------------------------------------------------------------------
 
-// What the child is told to trust, while it may still read it.
-Status read_certificates(FetchOrder& order) {
-    if (order.certificates_path.empty()) return {};
-    const UniqueFd file(
-        ::open(order.certificates_path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-    Result<std::string> text = file ? read_whole(file.get(), longest_order) : bad_input(errno_text(errno));
-    if (text && text->find("-----BEGIN") == std::string::npos)
-        text = bad_input("expected certificates (PEM)");
-    if (!text)
-        return bad_input(
-            fmt::format("{}: cannot be read: {}", order.certificates_path, text.error().message));
-    order.request.certificates = std::move(*text);
-    return {};
+// What the servers get from us, while the child may still read it.
+Result<Credentials> credentials_of(const FetchOrder& order) {
+    SIEVE_ASSIGN(Credentials credentials, read_credentials(order.request.access));
+    if (!order.decisions || order.decisions->key_file.empty()) return credentials;
+    SIEVE_ASSIGN(const std::string key,
+                 read_secret_line(order.decisions->key_file,
+                                  "a key in one line, as `cscli bouncers add NAME` prints it"));
+    credentials.headers.push_back("X-Api-Key: " + key);
+    return credentials;
+}
+
+// At most twice a second, and as long as a report may be.
+Progress tell_download() {
+    using Clock = std::chrono::steady_clock;
+    return [last = Clock::now(), told = 0](std::string_view stage, double share) mutable {
+        constexpr int most_told = 600; // of at most 80 bytes
+        if (told == most_told || Clock::now() - last < std::chrono::milliseconds(500)) return;
+        last = Clock::now();
+        told++;
+        say(write_share(stage, share));
+    };
 }
 
 // The body that was downloaded, as decisions.
@@ -127,14 +137,19 @@ std::string explain(const FetchOrder& order, const HttpFailure& failure) {
     return failure.message + ": it does not know the key; `cscli bouncers add NAME` makes one";
 }
 
-tl::expected<std::string, ChildFailure> work(FetchOrder order) {
+tl::expected<std::string, ChildFailure> work(const FetchOrder& order) {
     const auto failed = [](Error error) { return tl::unexpected(ChildFailure{std::move(error), {}}); };
-    if (auto read = read_certificates(order); !read) return failed(std::move(read.error()));
+    Result<Credentials> credentials = credentials_of(order);
+    if (!credentials) {
+        Error& error = credentials.error();
+        error.message = fmt::format("{}: {}", displayed_url(order.request.url), error.message);
+        return failed(std::move(error));
+    }
     // Reads the configuration of the TLS library.
     if (::curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         return failed({ErrorKind::out_of_memory, "libcurl cannot be started"});
     if (auto confined = confine(order.confinement); !confined) return failed(std::move(confined.error()));
-    auto answer = fetch_http(order.request, child_descriptor::first);
+    auto answer = fetch_http(order.request, *credentials, child_descriptor::first, tell_download());
     if (!answer)
         return tl::unexpected(
             ChildFailure{{ErrorKind::bad_input, explain(order, answer.error())}, answer.error().retry_after});

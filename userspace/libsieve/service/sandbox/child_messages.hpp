@@ -26,6 +26,7 @@ namespace sieve::service {
 
 // How the body is to be read as an answer of CrowdSec.
 struct DecisionOrder {
+    std::string key_file; // holds the key that the API asks for; empty: none
     live::DecisionFilter filter;
     std::int64_t now = 0; // in milliseconds since 1970
 };
@@ -34,8 +35,7 @@ struct DecisionOrder {
 // says (lists/decision_file.hpp).
 struct FetchOrder {
     Confinement confinement;
-    HttpRequest request;
-    std::string certificates_path; // read before the child gives up its rights; empty: the system's
+    HttpRequest request; // the child reads the files that it names before it gives up its rights
     std::optional<DecisionOrder> decisions{};
 };
 

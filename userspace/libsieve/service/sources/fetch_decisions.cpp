@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/sources/fetch_decisions.hpp"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 
 #include <fmt/core.h>
@@ -23,7 +20,6 @@ namespace sieve::service::live {
 
 namespace {
 
-constexpr std::size_t longest_key = 512;
 // A question is answered at once, or something is wrong.
 constexpr std::chrono::minutes longest_answer{2};
 
@@ -48,30 +44,6 @@ std::string escaped(const std::string& text) {
 
 } // namespace
 
-Result<std::string> read_key_file(const std::string& path) {
-    const auto fault = [&](const std::string& what) {
-        return bad_input(fmt::format("key file {}: {}", printable(path), what));
-    };
-    const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-    struct stat info {};
-    if (!file || ::fstat(file.get(), &info) != 0) return fault("cannot be read: " + errno_text(errno));
-    if (!S_ISREG(info.st_mode)) return fault("is no regular file");
-    if ((info.st_uid != 0 && info.st_uid != ::geteuid()) ||
-        (info.st_mode & (S_IWGRP | S_IWOTH | S_IROTH)) != 0)
-        return fault(fmt::format(
-            "others may read or write it (owner {}, mode {:o}); expected owner root, mode 600 or 640",
-            info.st_uid, info.st_mode & 07777));
-    std::array<char, longest_key + 2> text{};
-    const ssize_t got = ::read(file.get(), text.data(), text.size());
-    if (got < 0) return fault("cannot be read: " + errno_text(errno));
-    std::string key(text.data(), static_cast<std::size_t>(got));
-    key.resize(std::min(key.find_first_of("\r\n"), key.size()));
-    const bool usable = !key.empty() && key.size() <= longest_key &&
-                        std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c < 0x7f; });
-    if (!usable) return fault("expected a key in its first line, as `cscli bouncers add NAME` prints it");
-    return key;
-}
-
 std::string stream_url(const CrowdsecSpec& source, CrowdsecStream::Ask ask) {
     std::string url = source.url;
     while (!url.empty() && url.back() == '/') url.pop_back();
@@ -86,8 +58,6 @@ std::string stream_url(const CrowdsecSpec& source, CrowdsecStream::Ask ask) {
 
 tl::expected<Decisions, GatherFailure> fetch_decisions(const CrowdsecSpec& source, CrowdsecStream::Ask ask,
                                                        Time now, const SandboxSettings& settings) {
-    Result<std::string> key = read_key_file(source.key_file);
-    if (!key) return failed(std::move(key.error()));
     const UniqueFd body = new_file();
     const UniqueFd parsed = new_file();
     if (!body || !parsed)
@@ -96,7 +66,7 @@ tl::expected<Decisions, GatherFailure> fetch_decisions(const CrowdsecSpec& sourc
 
     SandboxLimits limits = settings.limits;
     limits.fetch = std::min<std::chrono::milliseconds>(limits.fetch, longest_answer);
-    limits.redirects = 0; // the key is for this server alone
+    limits.redirects = 0; // an API has no other place
     FetchOrder order;
     order.confinement = {.role = ChildRole::fetch,
                          .user = settings.user,
@@ -105,12 +75,11 @@ tl::expected<Decisions, GatherFailure> fetch_decisions(const CrowdsecSpec& sourc
                          .processor = limits.processor,
                          .nice = limits.nice,
                          .parent = ::getpid()};
-    order.certificates_path = source.certificates;
     order.request.url = stream_url(source, ask);
-    order.request.headers = {"X-Api-Key: " + *key};
+    order.request.access = source.access;
     order.request.limits = limits;
-    order.decisions =
-        DecisionOrder{{source.types, source.scopes, source.origins}, now.time_since_epoch().count()};
+    order.decisions = DecisionOrder{
+        source.key_file, {source.types, source.scopes, source.origins}, now.time_since_epoch().count()};
 
     ChildOrder child;
     child.role = ChildRole::fetch;

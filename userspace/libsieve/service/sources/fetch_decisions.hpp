@@ -16,11 +16,6 @@
 
 namespace sieve::service::live {
 
-// The key in a file: its first line. bad_input unless the file is a regular one that belongs to root or to
-// this process's user, that nobody else may write and not everybody may read, and that holds one printable
-// word.
-[[nodiscard]] Result<std::string> read_key_file(const std::string& path);
-
 // Where the API is asked.
 [[nodiscard]] std::string stream_url(const CrowdsecSpec& source, CrowdsecStream::Ask ask);
 

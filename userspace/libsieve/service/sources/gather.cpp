@@ -60,9 +60,9 @@ class Gathering {
         limit(http.limits);
         UniqueFd content = new_file();
         if (!content) return unreadable(errno);
-        FetchOrder order{confinement(ChildRole::fetch), {}, http.certificates};
+        FetchOrder order{confinement(ChildRole::fetch), {}};
         order.request.url = http.url;
-        order.request.proxy = http.proxy;
+        order.request.access = http.access;
         order.request.limits = limits_;
         if (known_ != nullptr) {
             order.request.etag = known_->etag;
@@ -138,6 +138,7 @@ class Gathering {
         order.role = role;
         order.message = std::move(message);
         order.started = settings_.started;
+        order.progress = settings_.progress;
         order.cancel = settings_.cancel;
         order.time_limit = limits_.fetch;
         // libcurl ends a download itself, and says more about it.

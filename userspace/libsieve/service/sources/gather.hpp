@@ -25,8 +25,9 @@ struct SandboxSettings {
     SandboxUser user{};
     std::function<Result<ChildEnd>(const ChildOrder&)> run = run_child; // has a child follow an order
     ChildStarted started{}; // called before the child's work is waited for
-    Progress progress{}; // of reading and building, by several threads at once; empty: nobody wants to know
-    int cancel = -1;     // a descriptor that becomes readable when the work is to be given up; -1: none
+    // Of downloading, reading and building, by several threads at once; empty: nobody wants to know.
+    Progress progress{};
+    int cancel = -1; // a descriptor that becomes readable when the work is to be given up; -1: none
 };
 
 // With the user that find_sandbox_user() finds, for a caller who may become another user; else as the caller.

@@ -36,7 +36,13 @@ std::string secret(const FileOrigin&) {
     return {};
 }
 std::string secret(const HttpOrigin& http) {
-    return http.url == displayed_url(http.url) ? std::string() : http.url;
+    const HttpAccess& access = http.access;
+    std::string all = http.url == displayed_url(http.url) ? std::string() : http.url;
+    // Another user may be told another list.
+    for (const std::string* who :
+         {&access.server.client_certificate, &access.header_file, &access.username, &access.password_file})
+        if (!who->empty()) all += '\0' + *who;
+    return all;
 }
 std::string secret(const CommandOrigin& command) {
     std::string all;
@@ -77,7 +83,7 @@ class Collector {
         return add_files(files);
     }
     Status add(const HttpSpec& http) {
-        origins_.emplace_back(HttpOrigin{http.url, http.certificates, http.proxy, http.limits, http.image});
+        origins_.emplace_back(HttpOrigin{http.url, http.access, http.limits, http.image});
         return {};
     }
     Status add(const CommandSpec& command) {

@@ -19,8 +19,7 @@ struct FileOrigin {
 
 struct HttpOrigin {
     std::string url;
-    std::string certificates{};          // file of the authorities to trust (PEM); empty: the system's
-    std::string proxy{};                 // URL; empty: none
+    HttpAccess access{};
     std::optional<FetchLimits> limits{}; // nothing: those of the refresh
     bool image = false;                  // it may be a filter image; else only text
 };
