@@ -32,6 +32,11 @@ struct Wanted {
 
 constexpr std::array<std::string_view, 5> field_names = {"src", "dst", "sport", "dport", "proto"};
 
+// Options that are none of a feed, and whose values this model does not judge.
+constexpr std::array<std::string_view, 9> other_options = {
+    "replies",    "header-file", "username",  "password-file", "certificates", "client-certificate",
+    "client-key", "proxy",       "user-agent"};
+
 std::size_t field_number(std::string_view name) {
     return static_cast<std::size_t>(std::find(field_names.begin(), field_names.end(), name) -
                                     field_names.begin());
@@ -117,6 +122,8 @@ Wanted read(const std::string& text) {
                 if (number <= last) wanted.good = false;
                 i++;
             }
+        } else if (std::ranges::find(other_options, name) != other_options.end()) {
+            wanted.known = false;
         } else {
             wanted.known = false;
             wanted.build_options++;

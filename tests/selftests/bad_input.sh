@@ -103,8 +103,8 @@ missing_file() {
 
 directory() {
     mkdir -p "$WORK/folder"
-    build_refused 'folder.*directory' "$WORK/folder"
-    set_refused 3 'folder.*directory' "$WORK/folder"
+    build_refused 'folder: no list there, expected at least one' "$WORK/folder"
+    set_refused 3 'folder: no list there, expected at least one' "$WORK/folder"
 }
 
 truncated() {

@@ -5,9 +5,12 @@
     list_server.py ADDRESS PORT FOLDER
 
 A list NAME beside which there is a file NAME.hangs is asked for in vain: the server takes the request and says nothing
-until that file is gone; then it ends the connection. What was asked for is on standard output, a line a request.
+until that file is gone; then it ends the connection. Beside NAME, a file NAME.user holds USER:PASSWORD that are wanted,
+and a file NAME.header a line NAME: VALUE that the request must have. The server is a proxy as well, which knows every
+host. What was asked for is on standard output, a line a request.
 """
 
+import base64
 import http.server
 import pathlib
 import sys
@@ -16,6 +19,18 @@ import time
 
 class Lists(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+
+    def refusal(self, path):
+        user, header = path.with_name(path.name + ".user"), path.with_name(path.name + ".header")
+        if user.exists():
+            wanted = "Basic " + base64.b64encode(user.read_bytes().strip()).decode()
+            if self.headers.get("Authorization") != wanted:
+                return 401
+        if header.exists():
+            name, value = header.read_text().strip().split(": ")
+            if self.headers.get(name) != value:
+                return 403
+        return None if path.exists() else 404
 
     def do_GET(self):
         path = self.server.folder / pathlib.PurePosixPath(self.path).name
@@ -26,11 +41,12 @@ class Lists(http.server.BaseHTTPRequestHandler):
                 time.sleep(0.05)
             self.close_connection = True
             return
-        data = path.read_bytes() if path.exists() else None
-        self.send_response(404 if data is None else 200)
-        self.send_header("Content-Length", str(len(data or b"")))
+        refusal = self.refusal(path)
+        data = b"" if refusal else path.read_bytes()
+        self.send_response(refusal or 200)
+        self.send_header("Content-Length", str(len(data)))
         self.end_headers()
-        self.wfile.write(data or b"")
+        self.wfile.write(data)
 
     def log_message(self, *args):
         pass

@@ -248,7 +248,7 @@ constexpr std::array known_values = {
     Value{"EDIT", set_edits},   Value{"PLACE", places},        Value{"VERDICT", pass_or_drop},
     Value{"TIME", nothing},     Value{"FLEET", nothing},       Value{"STAGES", nothing},
     Value{"DIGEST", nothing},   Value{"LENGTHS", nothing},     Value{"DAYS", nothing},
-    Value{"ADDRESS", nothing},  Value{"TEXT", nothing},
+    Value{"ADDRESS", nothing},  Value{"TEXT", nothing},        Value{"URL", nothing},
 };
 
 Candidates values(std::string_view name, const std::string& text, const Written& written) {

@@ -2,6 +2,7 @@
 #include "front-end/set_argument.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -63,64 +64,123 @@ Status set_one_action(control::SetSpec& set, control::WantedAction action) {
     return {};
 }
 
+Status set_text(std::string& to, const char* name, const std::optional<std::string>& value) {
+    if (!value || value->empty()) return invalid_request(fmt::format("{}= without a value", name));
+    const bool control =
+        std::ranges::any_of(*value, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+    if (control) return invalid_request(fmt::format("{}: a control character", name));
+    to = *value;
+    return {};
+}
+
+// A child reads it, which works elsewhere.
+Status set_file(std::string& to, const char* name, const std::optional<std::string>& value) {
+    if (!value || value->empty()) return invalid_request(fmt::format("{}= without a file", name));
+    std::error_code error;
+    to = std::filesystem::absolute(*value, error).string();
+    if (error) return invalid_request(fmt::format("{}={}: {}", name, *value, error.message()));
+    return {};
+}
+
+// What does not go together.
+Status check_access(const service::HttpAccess& access) {
+    if (access.username.empty() != access.password_file.empty())
+        return invalid_request("expected username and password-file together, or neither");
+    if (access.server.client_certificate.empty() && !access.server.client_key.empty())
+        return invalid_request("client-key without client-certificate");
+    return {};
+}
+
 constexpr SetOption own_options[] = {
     {"action", "drop|pass|count", false, "what a match does",
-     [](control::SetSpec& set, const std::optional<std::string>& value) -> Status {
+     [](SetArgument& set, const std::optional<std::string>& value) -> Status {
          SIEVE_ASSIGN(control::WantedAction action, control::parse_action(value.value_or("")));
          return set_one_action(set, std::move(action));
      }},
     {"limit", "PPS[/BURST]", false,
      "matches up to PPS packets per second, and BURST at once, take the default; those over it are dropped",
-     [](control::SetSpec& set, const std::optional<std::string>& value) -> Status {
+     [](SetArgument& set, const std::optional<std::string>& value) -> Status {
          SIEVE_ASSIGN(control::WantedAction action, control::parse_limit(value.value_or("")));
          return set_one_action(set, std::move(action));
      }},
     {"redirect", "TARGET", false, "where matches are sent: an interface, or cpu:NUMBER",
-     [](control::SetSpec& set, const std::optional<std::string>& value) -> Status {
+     [](SetArgument& set, const std::optional<std::string>& value) -> Status {
          return set_one_action(set, {SIEVE_ACTION_REDIRECT_DEVICE, value.value_or("")});
      }},
     {"replies", "pass|drop", false,
      "drop: what the set drops stays dropped, even if it answers a flow of this host",
-     [](control::SetSpec& set, const std::optional<std::string>& value) -> Status {
+     [](SetArgument& set, const std::optional<std::string>& value) -> Status {
          SIEVE_ASSIGN(const sieve_action action, parse_pass_or_drop("replies", value.value_or("")));
          set.keeps_replies_out = action == SIEVE_ACTION_DROP;
          return {};
      }},
     {"verify", "FILE", true, "exact verification of matches",
-     [](control::SetSpec& set, const std::optional<std::string>& value) -> Status {
+     [](SetArgument& set, const std::optional<std::string>& value) -> Status {
          if (value && value->empty()) return invalid_request("verify= without a feed");
          set.verify = control::Verification{value.value_or("")};
          return {};
      }},
     {"feed", "FILE", false, "one more feed of this set",
-     [](control::SetSpec& set, const std::optional<std::string>& value) -> Status {
+     [](SetArgument& set, const std::optional<std::string>& value) -> Status {
          if (!value || value->empty()) return invalid_request("feed= without a file");
          set.sources.push_back(*value);
          return {};
      }},
+    {"header-file", "FILE", false, "lines `NAME: VALUE` of the request's header, for URLs",
+     [](SetArgument& set, const std::optional<std::string>& value) -> Status {
+         return set_file(set.access.header_file, "header-file", value);
+     }},
+    {"username", "TEXT", false, "the user, for URLs that want one",
+     [](SetArgument& set, const std::optional<std::string>& value) -> Status {
+         return set_text(set.access.username, "username", value);
+     }},
+    {"password-file", "FILE", false, "the user's password in one line",
+     [](SetArgument& set, const std::optional<std::string>& value) -> Status {
+         return set_file(set.access.password_file, "password-file", value);
+     }},
+    {"certificates", "FILE", false, "authorities (PEM) to trust, for URLs; the system's if not given",
+     [](SetArgument& set, const std::optional<std::string>& value) -> Status {
+         return set_file(set.access.server.certificates, "certificates", value);
+     }},
+    {"client-certificate", "FILE", false, "our certificate (PEM), for URLs that want one",
+     [](SetArgument& set, const std::optional<std::string>& value) -> Status {
+         return set_file(set.access.server.client_certificate, "client-certificate", value);
+     }},
+    {"client-key", "FILE", false, "the certificate's key (PEM), if the certificate's file does not hold it",
+     [](SetArgument& set, const std::optional<std::string>& value) -> Status {
+         return set_file(set.access.server.client_key, "client-key", value);
+     }},
+    {"proxy", "URL", false, "the proxy to ask, for URLs",
+     [](SetArgument& set, const std::optional<std::string>& value) -> Status {
+         return set_text(set.access.proxy.url, "proxy", value);
+     }},
+    {"user-agent", "TEXT", false, "how we call ourselves, for URLs; xdp-sieve/VERSION if not given",
+     [](SetArgument& set, const std::optional<std::string>& value) -> Status {
+         return set_text(set.access.user_agent, "user-agent", value);
+     }},
 };
 
 // Sets an option that only a set has. Returns nothing if the word is no such option.
-std::optional<Status> set_own_option(const Word& word, control::SetSpec& set) {
+std::optional<Status> set_own_option(const Word& word, SetArgument& set) {
     const auto* option =
         std::ranges::find_if(own_options, [&](const SetOption& o) { return word.name == o.name; });
     if (option == std::end(own_options)) return std::nullopt;
     return option->set(set, word.value);
 }
 
-Status set_option(const std::string& piece, control::SetSpec& set) {
+Status set_option(const std::string& piece, SetArgument& set) {
     const Word word = word_of(piece);
     if (std::optional<Status> own = set_own_option(word, set)) return std::move(*own);
     const auto all = control::build_options();
     const auto option = std::find_if(all.begin(), all.end(),
                                      [&](const control::BuildOption& o) { return word.name == o.name; });
     if (option == all.end())
-        return invalid_request(fmt::format(
-            "unknown option `{}` of a set, expected action=drop|pass|count, "
-            "limit=PPS[/BURST], redirect=INTERFACE|cpu:NUMBER, replies=pass|drop, verify, feed=FILE, or an "
-            "option of "
-            "`build` such as fpr=1e-5",
-            piece));
+        return invalid_request(
+            fmt::format("unknown option `{}` of a set, expected action=drop|pass|count, "
+                        "limit=PPS[/BURST], redirect=INTERFACE|cpu:NUMBER, replies=pass|drop, verify, "
+                        "feed=FILE, an option "
+                        "of URLs such as header-file=FILE, or an option of `build` such as fpr=1e-5",
+                        piece));
     if (word.value.has_value() != (option->value != nullptr))
         return invalid_request(option->value != nullptr
                                    ? fmt::format("expected {}={}", option->name, option->value)
@@ -134,11 +194,11 @@ std::span<const SetOption> set_options() {
     return own_options;
 }
 
-Result<control::SetSpec> parse_set_argument(const std::string& text) {
+Result<SetArgument> parse_set_argument(const std::string& text) {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos)
         return invalid_request(fmt::format("`{}`: expected NAME=IMAGE or NAME=FEED", text));
-    control::SetSpec set;
+    SetArgument set;
     set.name = text.substr(0, equals);
     if (!kernel::is_set_name(set.name))
         return invalid_request(fmt::format("`{}`: a set's name is {}", set.name, kernel::set_name_form()));
@@ -149,6 +209,8 @@ Result<control::SetSpec> parse_set_argument(const std::string& text) {
     for (std::size_t i = 1; i < pieces.size(); i++)
         if (Status done = set_option(pieces[i], set); !done)
             return invalid_request(fmt::format("`{}`: {}", text, done.error().message));
+    if (Status fits = check_access(set.access); !fits)
+        return invalid_request(fmt::format("`{}`: {}", text, fits.error().message));
     return set;
 }
 

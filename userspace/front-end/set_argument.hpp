@@ -3,11 +3,12 @@
 //
 //     NAME=SOURCE[,OPTION]...
 //
-// SOURCE is an image or a feed, up to the first comma. An OPTION is
+// SOURCE is an image or a feed (list_sources.hpp), up to the first comma. An OPTION is
 //
 //     action=drop|pass|count, redirect=INTERFACE, redirect=cpu:NUMBER    what a match does
 //     verify, verify=FEED                                                exact verification
 //     feed=FILE                                                          one more feed of the same set
+//     certificates=FILE, header-file=FILE and more                       how servers are asked
 //     any option of `build` without its dashes, such as fpr=1e-5, kind=dleft64 or skip-invalid
 //
 // `key` is followed by fields until the next option: key=src,dport,fpr=1e-5.
@@ -18,12 +19,17 @@
 #include <string>
 
 #include "libsieve/control/spec/set_spec.hpp"
+#include "libsieve/service/download/http_access.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::cli {
 
-// Errors are of kind invalid_request and name the argument.
-[[nodiscard]] Result<control::SetSpec> parse_set_argument(const std::string& text);
+struct SetArgument : control::SetSpec {
+    service::HttpAccess access{}; // of the URLs among its sources
+};
+
+// Errors are of kind invalid_request and name the argument. list_sources.hpp finds the sources.
+[[nodiscard]] Result<SetArgument> parse_set_argument(const std::string& text);
 
 // An option that only a set has. `build` has the others: control::build_options().
 struct SetOption {
@@ -31,7 +37,7 @@ struct SetOption {
     const char* value; // what the value is called, like that of an option of a command
     bool value_optional;
     const char* help;
-    Status (*set)(control::SetSpec& set, const std::optional<std::string>& value);
+    Status (*set)(SetArgument& set, const std::optional<std::string>& value);
 };
 
 [[nodiscard]] std::span<const SetOption> set_options();

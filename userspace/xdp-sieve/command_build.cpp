@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "front-end/list_sources.hpp"
 #include "front-end/output.hpp"
 #include "libsieve/control/spec/build_options.hpp"
 #include "libsieve/control/spec/source.hpp"
@@ -133,11 +134,18 @@ Result<Exit> run_build(BuildArguments& arguments, const Context& context) {
                 control::set_build_option(option, *text, fmt::format("--{} {}", option.name, *text), feed));
     }
     const Replace replace = arguments.force ? Replace::anything : Replace::ours;
-    SIEVE_ASSIGN(std::vector<Input> inputs, Input::of_all(arguments.feeds));
+    SIEVE_ASSIGN(const std::vector<std::string> feeds, expand_sources(arguments.feeds));
+    const control::OpenSource open = source_opener({}, progress_bars(context));
+    std::vector<Input> inputs;
+    for (const std::string& source : feeds) {
+        SIEVE_ASSIGN(Input input, open(source));
+        inputs.push_back(std::move(input));
+    }
     SIEVE_TRY(check_output(arguments.output, image_output(), replace, inputs));
     std::vector<Input> exceptions;
     if (!feed.except.empty()) {
-        SIEVE_ASSIGN(exceptions, Input::of_all({feed.except}));
+        SIEVE_ASSIGN(Input input, open(feed.except));
+        exceptions.push_back(std::move(input));
         SIEVE_TRY(check_output(arguments.output, image_output(), replace, exceptions));
         std::vector<const Input*> all{exceptions.data()};
         for (const Input& input : inputs) all.push_back(&input);
@@ -183,7 +191,9 @@ void add_build(CLI::App& app, Context& context) {
                      "with --skip-invalid: write every skipped line, and why, to this file")
                 .called("FILE");
             command.add_flag("--force", arguments->force, "also replace a file that is not an image");
-            command.add("FEED", arguments->feeds, "files of keys, one a line; - is standard input")
+            command
+                .add("FEED", arguments->feeds,
+                     "files of keys, one a line, folders of them, patterns or URLs; - is standard input")
                 .required();
             return [arguments, &context] { return run_build(*arguments, context); };
         });

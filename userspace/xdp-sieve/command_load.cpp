@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "front-end/hook_argument.hpp"
+#include "front-end/list_sources.hpp"
 #include "front-end/output.hpp"
 #include "front-end/remedy.hpp"
 #include "front-end/set_argument.hpp"
@@ -50,7 +51,7 @@ Result<kernel::ModeChoice> parse_mode(const std::string& text) {
     return invalid_request(fmt::format("-m {}: expected native, skb or auto", text));
 }
 
-Result<control::TableSpec> parse_table(const LoadArguments& arguments) {
+Result<control::TableSpec> parse_table(const LoadArguments& arguments, const Context& context) {
     control::TableSpec table;
     SIEVE_ASSIGN(const control::HookName hook, parse_hook(arguments.interface, arguments.hook));
     table.interface = hook.interface;
@@ -73,7 +74,7 @@ Result<control::TableSpec> parse_table(const LoadArguments& arguments) {
                 *arguments.chain));
     }
     for (const std::string& text : arguments.sets) {
-        SIEVE_ASSIGN(control::SetSpec set, parse_set_argument(text));
+        SIEVE_ASSIGN(control::SetSpec set, read_set_argument(text, progress_bars(context)));
         table.sets.push_back(std::move(set));
     }
     return table;
@@ -116,7 +117,7 @@ void print(const control::Applied& applied, const Context& context) {
 
 Result<Exit> run_load(LoadArguments& arguments, Context& context) {
     kernel::set_verbose(context.verbose);
-    SIEVE_ASSIGN(const control::TableSpec table, parse_table(arguments));
+    SIEVE_ASSIGN(const control::TableSpec table, parse_table(arguments, context));
     SIEVE_TRY(may_change({table.interface, table.point}, Change::table, arguments.force, context));
     SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety(context));
     control::RealKernel kernel;
@@ -141,7 +142,8 @@ void add_load(CLI::App& app, Context& context) {
             command.add("IFACE", arguments->interface, "the interface").required();
             command
                 .add("SET", arguments->sets,
-                     "NAME=IMAGE or NAME=FEED, with ,action=drop|pass|count, "
+                     "NAME=IMAGE or NAME=FEED, a FEED being a file, a folder, a pattern or a URL, with "
+                     ",action=drop|pass|count, "
                      ",limit=PPS[/BURST] or ,redirect=INTERFACE|cpu:NUMBER and with ,verify[=FEED] and "
                      ",replies=drop behind it; behind a feed "
                      "also ,feed=FILE for more of them and the options of `build`, such as ,fpr=1e-5; "

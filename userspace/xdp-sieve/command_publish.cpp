@@ -8,8 +8,8 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "front-end/list_sources.hpp"
 #include "front-end/output.hpp"
-#include "front-end/set_argument.hpp"
 #include "libsieve/fleet/publish.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/fleet_arguments.hpp"
@@ -33,10 +33,10 @@ struct PublishArguments {
     bool force = false;
 };
 
-Result<fleet::PublishRequest> request_of(const PublishArguments& arguments) {
+Result<fleet::PublishRequest> request_of(const PublishArguments& arguments, const Context& context) {
     fleet::PublishRequest request;
     for (const std::string& text : arguments.sets) {
-        SIEVE_ASSIGN(control::SetSpec set, parse_set_argument(text));
+        SIEVE_ASSIGN(control::SetSpec set, read_set_argument(text, progress_bars(context)));
         request.sets.push_back(std::move(set));
     }
     if (arguments.as == "image")
@@ -99,7 +99,7 @@ void print(const fleet::Published& published, const Context& context) {
 }
 
 Result<Exit> run_publish(const PublishArguments& arguments, Context& context) {
-    SIEVE_ASSIGN(const fleet::PublishRequest request, request_of(arguments));
+    SIEVE_ASSIGN(const fleet::PublishRequest request, request_of(arguments, context));
     SIEVE_ASSIGN(const fleet::FleetAccess access, arguments.fleet.access());
     SIEVE_ASSIGN(const fleet::SigningKey key, arguments.fleet.key());
     SIEVE_ASSIGN(const fleet::Published published, fleet::publish(access, key, request, observer(context)));

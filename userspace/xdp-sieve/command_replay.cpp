@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "front-end/hook_argument.hpp"
+#include "front-end/list_sources.hpp"
 #include "front-end/output.hpp"
 #include "front-end/set_argument.hpp"
 #include "libsieve/control/query/replay.hpp"
@@ -36,10 +37,11 @@ struct ReplayArguments {
 };
 
 // A set as `load` takes it, or a path alone; then the file's name becomes the set's name.
-Result<control::SetSpec> parse_replay_set(const std::string& text, std::size_t number) {
+Result<control::SetSpec> parse_replay_set(const std::string& text, std::size_t number,
+                                          const Context& context) {
     const std::size_t equals = text.find('=');
     if (equals != std::string::npos && kernel::is_set_name(text.substr(0, equals)))
-        return parse_set_argument(text);
+        return read_set_argument(text, progress_bars(context));
     std::string name = std::filesystem::path(text).stem().string().substr(0, SIEVE_NAME_BYTES - 1);
     if (!kernel::is_set_name(name)) name = fmt::format("set{}", number);
     control::SetSpec set;
@@ -95,7 +97,7 @@ Result<Exit> run_replay(const ReplayArguments& arguments, const Context& context
     SIEVE_ASSIGN(const control::HookName hook, parse_hook({}, arguments.hook));
     table.point = hook.point.value_or(kernel::HookPoint::xdp);
     for (const std::string& text : arguments.sets) {
-        SIEVE_ASSIGN(control::SetSpec set, parse_replay_set(text, table.sets.size() + 1));
+        SIEVE_ASSIGN(control::SetSpec set, parse_replay_set(text, table.sets.size() + 1, context));
         table.sets.push_back(std::move(set));
     }
     SIEVE_ASSIGN(const Input captured, Input::of(arguments.capture));

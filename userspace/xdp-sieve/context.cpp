@@ -52,6 +52,10 @@ Progress progress_bar(const Context& context) {
         [bar = std::make_shared<Bar>()](std::string_view stage, double share) { bar->update(stage, share); };
 }
 
+std::function<Progress()> progress_bars(const Context& context) {
+    return [&context] { return progress_bar(context); };
+}
+
 control::Observer observer(const Context& context) {
     return {.progress = progress_bar(context),
             .remark = [&context](const std::string& text) { remark(context, text); },

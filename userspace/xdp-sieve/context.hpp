@@ -2,6 +2,7 @@
 // What all commands share: the options in front of the command, the exit code, and the remarks on the way.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "front-end/exit_code.hpp"
@@ -26,7 +27,10 @@ void remark(const Context& context, const std::string& text);
 // takes over a second.
 Progress progress_bar(const Context& context);
 
-// Both as an observer for the library, which also reports the controller that we wait for.
+// Makes a bar for each of several jobs.
+std::function<Progress()> progress_bars(const Context& context);
+
+// A bar and remarks as an observer for the library, which also reports the controller that we wait for.
 control::Observer observer(const Context& context);
 
 } // namespace sieve::cli

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "front-end/set_argument.hpp"
 
+#include <filesystem>
 #include <tuple>
 
 #include <gtest/gtest.h>
@@ -8,10 +9,10 @@
 namespace sieve::cli {
 namespace {
 
-control::SetSpec parsed(const std::string& text) {
+SetArgument parsed(const std::string& text) {
     const auto set = parse_set_argument(text);
     EXPECT_TRUE(set) << set.error().message;
-    return set.value_or(control::SetSpec{});
+    return set.value_or(SetArgument{});
 }
 
 TEST(SetArgument, NameAndSourceAlone) {
@@ -48,6 +49,24 @@ TEST(SetArgument, Limits) {
         EXPECT_FALSE(parse_set_argument(std::string("a=f,limit=") + wrong)) << wrong;
     EXPECT_FALSE(parse_set_argument("a=f,limit=5,action=drop"));
     EXPECT_FALSE(parse_set_argument("a=f,limit"));
+}
+
+TEST(SetArgument, HowServersAreAsked) {
+    const SetArgument set =
+        parsed("a=https://h/l,certificates=/ca,client-certificate=/c,client-key=/k,header-file=/h,username=u,"
+               "password-file=/p,proxy=http://p,user-agent=Mozilla/5.0");
+    EXPECT_EQ(set.access, (service::HttpAccess{.server = {"/ca", "/c", "/k"},
+                                               .header_file = "/h",
+                                               .username = "u",
+                                               .password_file = "/p",
+                                               .proxy = {"http://p"},
+                                               .user_agent = "Mozilla/5.0"}));
+    EXPECT_TRUE(set.feed.chosen.empty()) << "no option of a feed";
+    // A child reads the file, and starts at /.
+    EXPECT_EQ(parsed("a=f,header-file=h").access.header_file, std::filesystem::absolute("h"));
+    for (const char* wrong : {"username=u", "password-file=/p", "client-key=/k", "header-file",
+                              "header-file=", "username=,password-file=/p", "user-agent=a\nb", "proxy="})
+        EXPECT_FALSE(parse_set_argument(std::string("a=https://h/l,") + wrong)) << wrong;
 }
 
 TEST(SetArgument, ASourceEndsAtTheFirstCommaWhateverItLooksLike) {

@@ -15,6 +15,7 @@
 #include <sieve/prefix.h>
 
 #include "libsieve/control/spec/find_entry.hpp"
+#include "libsieve/control/spec/source.hpp"
 #include "libsieve/feeds/text/address_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/filters/prefix_entries.hpp"
@@ -364,7 +365,7 @@ std::string address_text(uint128 address) {
 // What an image can say about where it has an address from: nothing but its rate.
 std::string image_says(const SetSpec& spec) {
     if (spec.sources.size() != 1) return {};
-    Result<Input> input = Input::of(spec.sources.front());
+    Result<Input> input = open_source(spec, spec.sources.front());
     if (!input || input->is_stream()) return {};
     const Result<Image> image = Image::load(*input);
     if (!image) return {};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "libsieve/control/spec/source.hpp"
 #include "libsieve/feeds/find_keys.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/util/input.hpp"
@@ -12,8 +13,8 @@ namespace sieve::control {
 
 namespace {
 
-std::optional<Input> open_again(const std::string& path) {
-    auto input = Input::of(path);
+std::optional<Input> open_again(const SetSpec& set, const std::string& source) {
+    auto input = open_source(set, source);
     if (!input || input->is_stream()) return std::nullopt;
     const auto image = is_image(*input);
     if (!image || *image) return std::nullopt;
@@ -25,14 +26,14 @@ std::optional<Input> open_again(const std::string& path) {
 bool can_find_entries(const SetSpec& set) {
     return !set.sources.empty() &&
            std::all_of(set.sources.begin(), set.sources.end(),
-                       [](const std::string& path) { return open_again(path).has_value(); });
+                       [&](const std::string& source) { return open_again(set, source).has_value(); });
 }
 
 std::optional<std::string> find_entry(const SetSpec& set, const sieve_key& key) {
     KeySet keys(set.feed.fields);
     keys.add(key);
-    for (const std::string& path : set.sources) {
-        std::optional<Input> input = open_again(path);
+    for (const std::string& source : set.sources) {
+        std::optional<Input> input = open_again(set, source);
         if (!input) continue;
         const auto found = find_keys({&*input, 1}, keys,
                                      {.format = set.feed.format,

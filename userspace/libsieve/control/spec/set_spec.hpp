@@ -14,6 +14,7 @@
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/control/spec/set_action.hpp"
 #include "libsieve/feeds/text/list_format.hpp"
+#include "libsieve/util/input.hpp"
 
 namespace sieve::control {
 
@@ -45,9 +46,13 @@ struct Verification {
     std::shared_ptr<const std::vector<sieve_key>> keys{};
 };
 
+// Finds what a source, a feed of verification or of exceptions stands for.
+using OpenSource = std::function<Result<Input>(const std::string& source)>;
+
 struct SetSpec {
     std::string name;
     std::vector<std::string> sources; // one image, or one or more feeds
+    OpenSource open_source{};         // may be asked for one again; null: they are paths (Input::of())
     FeedSpec feed;
     std::optional<WantedAction> action; // nothing: the opposite of the table's default
     std::optional<Verification> verify{};

@@ -299,17 +299,25 @@ Result<OpenedSet> open_feeds(const SetSpec& spec, SetInputs inputs, const Observ
 
 } // namespace
 
+Result<Input> open_source(const SetSpec& set, const std::string& source) {
+    return set.open_source ? set.open_source(source) : Input::of(source);
+}
+
 Result<std::vector<SetInputs>> find_inputs(std::span<const SetSpec> sets, const Input* other) {
     std::vector<SetInputs> all;
     for (const SetSpec& set : sets) {
-        SIEVE_ASSIGN(std::vector<Input> sources, Input::of_all(set.sources));
+        std::vector<Input> sources;
+        for (const std::string& source : set.sources) {
+            SIEVE_ASSIGN(Input input, open_source(set, source));
+            sources.push_back(std::move(input));
+        }
         SetInputs inputs{std::move(sources), {}};
         const std::string feed = set.verify ? set.verify->feed : std::string();
         if (!feed.empty() && set.sources != std::vector{feed}) {
-            SIEVE_ASSIGN(inputs.verify_feed, Input::of(feed));
+            SIEVE_ASSIGN(inputs.verify_feed, open_source(set, feed));
         }
         if (!set.feed.except.empty()) {
-            SIEVE_ASSIGN(inputs.exceptions, Input::of(set.feed.except));
+            SIEVE_ASSIGN(inputs.exceptions, open_source(set, set.feed.except));
         }
         all.push_back(std::move(inputs));
     }

@@ -23,6 +23,9 @@ struct SetInputs {
     std::optional<Input> exceptions{}; // lists keys that must not match
 };
 
+// The input that one of the set's sources stands for.
+[[nodiscard]] Result<Input> open_source(const SetSpec& set, const std::string& source);
+
 // Finds the inputs of each set, in order. Errors: bad_input if an input cannot be read; invalid_request if
 // two of them, or one of them and `other`, would read the same pipe.
 [[nodiscard]] Result<std::vector<SetInputs>> find_inputs(std::span<const SetSpec> sets,

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "front-end/list_sources.hpp"
+
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "unit/control/files.hpp"
+
+namespace sieve::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+
+TEST(ListSources, FoldersAndPatternsStandForTheirFiles) {
+    const test::Files files;
+    std::filesystem::create_directory(files.path("d"));
+    const std::string a = files.feed("d/a.txt", {"192.0.2.1"});
+    const std::string b = files.feed("d/b.list", {"192.0.2.2"});
+    files.feed("d/a.txt.bak", {"192.0.2.3"});
+    const std::string odd = files.feed("x[1].txt", {"192.0.2.4"});
+    EXPECT_EQ(expand_sources({files.path("d")}), (Words{a, b}));
+    EXPECT_EQ(expand_sources({files.path("d/")}), (Words{a, b}));
+    EXPECT_EQ(expand_sources({files.path("d/*.txt"), "-", b}), (Words{a, "-", b}));
+    EXPECT_EQ(expand_sources({odd}), Words{odd}) << "a file is no pattern";
+    const Words others{files.path("none"), "https://h/*?[", "/dev/null"};
+    EXPECT_EQ(expand_sources(others), others);
+}
+
+TEST(ListSources, NoListIsAnError) {
+    const test::Files files;
+    for (const std::string& empty : {files.path(""), files.path("*.txt")}) {
+        const auto none = expand_sources({empty});
+        ASSERT_FALSE(none);
+        EXPECT_EQ(none.error().kind, ErrorKind::bad_input);
+        EXPECT_EQ(none.error().message, empty + ": no list there, expected at least one");
+    }
+}
+
+TEST(ListSources, APasswordIsNoArgument) {
+    const auto open = source_opener({}, [] { return Progress(); });
+    for (const char* url :
+         {"https://u:s3cret@h.invalid/", "https://u@h.invalid/", "https://:s3cret@h.invalid/"}) {
+        const auto input = open(url);
+        ASSERT_FALSE(input) << url;
+        EXPECT_EQ(input.error().kind, ErrorKind::invalid_request);
+        EXPECT_EQ(input.error().message.find("https://h.invalid/: the URL holds a user"), 0U)
+            << input.error().message;
+    }
+    const auto other = open("ftp://h/");
+    ASSERT_FALSE(other);
+    EXPECT_NE(other.error().message.find("expected an http or https URL"), std::string::npos);
+}
+
+TEST(ListSources, OptionsOfUrlsWantAUrl) {
+    const auto set = read_set_argument("a=/f,header-file=/h", [] { return Progress(); });
+    ASSERT_FALSE(set);
+    EXPECT_EQ(set.error().kind, ErrorKind::invalid_request);
+    EXPECT_TRUE(read_set_argument("a=/f,feed=https://h/,header-file=/h", [] { return Progress(); }));
+}
+
+} // namespace
+} // namespace sieve::cli
