@@ -47,7 +47,8 @@ longest() {
     capture) echo 800 ;;
     changes) echo 300 ;;
     feed) echo 400 ;;
-    configuration | decisions | list_format) echo 1000 ;;
+    list_format) echo 2000 ;; # an MMDB file of both families
+    configuration | decisions) echo 1000 ;;
     *) echo 150 ;;
     esac
 }

@@ -28,6 +28,8 @@ packages=(
     openssh-server openssh-client dnsmasq-base dhcpcd-base
     # servers, certificates and archives for the service's tests
     nginx-light openssl zip zstd xz-utils
+    # what libmaxminddb says of the MMDB files that tests write
+    mmdb-bin
     # the fleet's tests
     etcd-server etcd-client
     # what `make bench` compares with

@@ -23,8 +23,8 @@ constexpr std::size_t block = std::size_t{16} << 10;
 
 Total total("lists read in a format");
 
-const std::array<const char*, 8> parts = {"",    ":1", ":2+3", ":ip", ":bad", ":a+b", ":dst_ip+dst_port",
-                                          ":val"};
+const std::array<const char*, 10> parts = {
+    "", ":1", ":2+3", ":ip", ":bad", ":a+b", ":dst_ip+dst_port", ":val", ":DE", ":AT+AS64500"};
 
 sieve::ListFormat format_of(std::uint8_t byte) {
     const auto syntaxes = sieve::list_syntaxes();

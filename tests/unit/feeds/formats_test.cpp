@@ -129,6 +129,24 @@ INSTANTIATE_TEST_SUITE_P(
         Sample{"spamhaus.txt", nullptr, src, "auto",
                "192.0.2.0-192.0.2.255; 198.51.100.0-198.51.100.127; "
                "2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff"},
+        Sample{"delegated.txt", "delegations of ripencc of 20260102", src, "geo:DE",
+               "198.51.100.7; 192.0.2.0-192.0.2.95; 2001:db8::-2001:db8:7fff:ffff:ffff:ffff:ffff:ffff"},
+        Sample{"delegated.txt", "delegations of ripencc of 20260102", src, "geo:fr+AT",
+               "192.0.2.128-192.0.2.255; "
+               "2001:db8:8000::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff"},
+        Sample{"countries.csv", nullptr, src, "geo:DE",
+               "203.0.113.7; 192.0.2.0-192.0.2.95; 2001:db8::-2001:db8:7fff:ffff:ffff:ffff:ffff:ffff"},
+        Sample{"networks.csv", nullptr, src, "geo:AS64500",
+               "192.0.2.0-192.0.2.127; 2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff"},
+        Sample{"both.tsv", nullptr, src, "geo:AS64501", "198.51.100.0-198.51.100.255"},
+        Sample{"both.tsv", nullptr, src, "geo:AT+DE", "192.0.2.0-192.0.2.95; 198.51.100.0-198.51.100.255"},
+        Sample{
+            "countries.mmdb", "GeoLite2-Country of 2026-01-02", src, "geo:DE",
+            "2001:db8::-2001:db8:7fff:ffff:ffff:ffff:ffff:ffff; 192.0.2.0-192.0.2.63; 192.0.2.64-192.0.2.95"},
+        Sample{"networks.mmdb", "GeoLite2-ASN of 2026-01-02", src, "geo:as64500",
+               "2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff; 192.0.2.0-192.0.2.127"},
+        Sample{"both.mmdb", "ipinfo of 2026-01-02", src, "geo:AT", "192.0.2.128-192.0.2.255"},
+        Sample{"both.mmdb", "ipinfo of 2026-01-02", src, "geo:AS64500", "192.0.2.0-192.0.2.63"},
         Sample{"ports.txt", nullptr, endpoint, "auto", "192.0.2.1 443; 2001:db8::1 53; 198.51.100.7 8080"}),
     [](const auto& info) {
         std::string name = std::string(info.param.file) + "_" + std::to_string(info.index);
@@ -423,8 +441,9 @@ TEST(Formats, NamesAndParts) {
         const char* text;
         const char* message;
     } cases[] = {
-        {"xml", "expected one of auto, plain, json, hosts, dshield, ipset, nft, csv, p2p, found \"xml\""},
-        {"", "expected one of auto, plain, json, hosts, dshield, ipset, nft, csv, p2p, found \"\""},
+        {"xml",
+         "expected one of auto, plain, json, hosts, dshield, ipset, nft, csv, p2p, geo, found \"xml\""},
+        {"", "expected one of auto, plain, json, hosts, dshield, ipset, nft, csv, p2p, geo, found \"\""},
         {"plain:x", "the format plain takes no parts, found \"plain:x\""},
         {"csv:", "expected csv:COLUMN or csv:COLUMN+COLUMN, found \"csv:\""},
         {"csv:a++b", "expected csv:COLUMN or csv:COLUMN+COLUMN, found \"csv:a++b\""},

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <string>
 
+#include "libsieve/feeds/formats/geo.hpp"
 #include "libsieve/feeds/formats/translator.hpp"
 #include "libsieve/feeds/formats/words.hpp"
 #include "libsieve/feeds/text/entry.hpp"
@@ -112,6 +113,7 @@ ListSyntax detect_syntax(std::string_view head, std::uint32_t fields) {
             if (is_json(line, fields)) return ListSyntax::json;
             if (is_nft(line)) return ListSyntax::nft;
             if (is_ipset(line)) return ListSyntax::ipset;
+            if (is_delegation(line)) return ListSyntax::geo;
             first_is_plain = line[0] == '{' || is_plain(line, fields);
             first = false;
         }

@@ -18,6 +18,8 @@
 
 #include "libsieve/feeds/detect_format.hpp"
 #include "libsieve/feeds/find_keys.hpp"
+#include "libsieve/feeds/find_origin.hpp"
+#include "libsieve/feeds/formats/geo.hpp"
 #include "libsieve/feeds/formats/translator.hpp"
 #include "libsieve/feeds/list_reader.hpp"
 #include "libsieve/feeds/read_any.hpp"
@@ -92,6 +94,7 @@ struct Block {
     std::uint64_t consumed = 0;     // likewise, as they are in the file: packed, if it is
     std::vector<BadLine> bad_first; // the first few
     std::vector<Sighting> sightings;
+    formats::GeoContents geo; // of a document that is such data
 };
 
 // First stage: cuts the files into blocks of whole lines. If a line is longer than a block, its middle is
@@ -262,7 +265,11 @@ class Parser {
           mask_(options.mask_host_bits),
           shown_(options.keep_skipped ? std::numeric_limits<std::size_t>::max() : skipped_shown),
           single_(entry::is_single_address(fields)), ranges_(options.ranges && single_),
-          key_ranges_(options.key_ranges && !single_) {}
+          key_ranges_(options.key_ranges && !single_) {
+        const int word = single_ ? sieve_address_word(fields) : 0;
+        for (const sieve_key& key : sought)
+            addresses_.push_back(address_number(key.word[word], key.word[word + 1]));
+    }
 
     void parse(Block& block) const {
         block.keys.restart();
@@ -271,6 +278,7 @@ class Parser {
         block.lines = block.comments = block.bad = block.masked = 0;
         block.bad_first.clear();
         block.sightings.clear();
+        block.geo = {};
         if (block.alien) return;
         if (formats::is_document(block.reading.format.syntax)) return parse_document(block);
         const formats::LineTranslator* const translator = block.reading.translator.get();
@@ -359,18 +367,20 @@ class Parser {
         bool over = false;
         std::string_view document = block.document;
         if (document.starts_with(byte_order_mark)) document.remove_prefix(byte_order_mark.size());
-        const Status read =
-            formats::translate_document(block.reading.format, fields_, document,
-                                        [&](const formats::Place& place, formats::Translated what,
+        const formats::EntrySink sink = [&](const formats::Place& place, formats::Translated what,
                                             const std::string& text, entry::Fault fault) {
-                                            if (over) return;
-                                            ++block.lines;
-                                            Entry entry;
-                                            const Line line = what == formats::Translated::bad
-                                                                  ? Line::bad
-                                                                  : parse_translated(text, entry, fault);
-                                            over = !take(block, line, entry, fault, place.line, place.path);
-                                        });
+            if (over) return;
+            ++block.lines;
+            Entry entry;
+            const Line line =
+                what == formats::Translated::bad ? Line::bad : parse_translated(text, entry, fault);
+            over = !take(block, line, entry, fault, place.line, place.path);
+        };
+        const ListFormat& format = block.reading.format;
+        const Status read = format.syntax == ListSyntax::geo
+                                ? formats::translate_geo(format, addresses_, document, sink, block.geo)
+                                : formats::translate_document(format, fields_, document, sink);
+        if (!block.geo.about.empty()) block.decided = "read as " + block.geo.about;
         if (!read && !over) block.alien = read.error().message;
         block.document.clear();
     }
@@ -487,6 +497,7 @@ class Parser {
 
     std::uint32_t fields_;
     Sought sought_;
+    std::vector<uint128> addresses_; // that are sought
     bool skip_invalid_;
     bool mask_;
     std::size_t shown_; // malformed lines to spell out
@@ -494,6 +505,11 @@ class Parser {
     bool ranges_;
     bool key_ranges_;
 };
+
+std::string names_of(std::span<const Input> inputs) {
+    const std::size_t more = inputs.size() - 1;
+    return inputs.front().name() + (more == 0 ? std::string() : fmt::format(" and {} more", more));
+}
 
 // Third stage: joins the blocks in the order of the feed and stops at the first error.
 class Collector {
@@ -514,6 +530,7 @@ class Collector {
             if (options_.keep_skipped || feed_.skipped_first.size() < skipped_shown)
                 feed_.skipped_first.push_back(located(bad));
         for (const Sighting& seen : block.sightings) found_.try_emplace(seen.key, located(seen));
+        geo_.add(std::move(block.geo));
         make_room(block);
         feed_.keys.append(block.keys);
         feed_.ranges.insert(feed_.ranges.end(), block.ranges.begin(), block.ranges.end());
@@ -545,6 +562,11 @@ class Collector {
     Result<Feed> finish(bool may_be_empty) && {
         if (error_) return tl::unexpected(std::move(*error_));
         const std::uint64_t entries = feed_.overflowed + feed_.entries();
+        if (options_.format.syntax == ListSyntax::geo)
+            for (const std::string& code : options_.format.parts)
+                if (!geo_.found.contains(code))
+                    return bad_input(fmt::format("no addresses of {} in {}: {}", code, names_of(inputs_),
+                                                 formats::why_without(code, geo_)));
         if (entries == 0 && !may_be_empty) return no_keys(feed_, inputs_);
         // If a member were lost here, nobody would ever notice. So the numbers must add up.
         std::uint64_t taken = 0;
@@ -622,6 +644,7 @@ class Collector {
     std::size_t file_ = 0;
     std::uint64_t line_ = 0; // lines of the current file that were taken
     bool made_room_ = false;
+    formats::GeoContents geo_;
     std::map<std::size_t, std::string> found_;
 };
 
@@ -670,8 +693,7 @@ Result<FoundList> read(std::span<Input> inputs, const ListQuestion& question) {
 } // namespace
 
 tl::unexpected<Error> no_keys(const Feed& feed, std::span<const Input> inputs) {
-    std::string message = "no keys in " + inputs.front().name();
-    if (inputs.size() > 1) message += fmt::format(" and {} more", inputs.size() - 1);
+    std::string message = "no keys in " + names_of(inputs);
     const std::uint32_t fields = feed.keys.fields();
     if (entry::is_single_address(fields))
         message += fmt::format(": expected one {} a line",
@@ -727,6 +749,22 @@ Result<std::vector<std::string>> find_keys(std::span<Input> inputs, const KeySet
     SIEVE_ASSIGN(FoundList found,
                  read(inputs, {.fields = keys.fields(), .options = options, .sought = sought}));
     return std::move(found.places);
+}
+
+Result<std::vector<std::string>> find_origin(std::span<Input> data, uint128 address) {
+    const FeedOptions options{.format = {ListSyntax::geo, {}}, .ranges = true, .threads = 1};
+    const sieve_key key{{static_cast<std::uint64_t>(address >> 64), static_cast<std::uint64_t>(address)}};
+    std::vector<std::string> origin;
+    for (Input& one : data) {
+        const std::string name = one.name() + ": ";
+        SIEVE_ASSIGN(
+            const FoundList found,
+            read({&one, 1},
+                 {.fields = SIEVE_FIELD_SRC, .options = options, .sought = {&key, 1}, .may_be_empty = true}));
+        const std::string& place = found.places.front();
+        if (place.starts_with(name)) origin.push_back(place.substr(name.size()));
+    }
+    return origin;
 }
 
 Result<Feed> read_feed(const std::vector<std::string>& paths, std::uint32_t fields,

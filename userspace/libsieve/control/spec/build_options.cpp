@@ -94,10 +94,9 @@ std::vector<BuildOption> list_options() {
              return {};
          }},
         {"format", "FORMAT",
-         fmt::format(
-             "format of the list: {} (auto); csv:COLUMN+COLUMN, json:MEMBER, ipset:SET and nft:SET take "
-             "parts of it",
-             names_of_syntaxes()),
+         fmt::format("format of the list: {} (auto); csv:COLUMN+COLUMN, json:MEMBER, ipset:SET, nft:SET and "
+                     "geo:CODE+CODE take parts of it",
+                     names_of_syntaxes()),
          [](FeedSpec& feed, const std::string& text) -> Status {
              SIEVE_ASSIGN(feed.format, parse_list_format(text));
              return {};

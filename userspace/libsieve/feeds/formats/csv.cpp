@@ -3,8 +3,6 @@
 // first line, or the last comment before the first row, as abuse.ch writes it. A cell may name its scope, as
 // CrowdSec writes it: "Ip:192.0.2.1". A row is one line.
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <charconv>
 #include <optional>
 #include <utility>
@@ -12,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "libsieve/feeds/formats/table_row.hpp"
 #include "libsieve/feeds/formats/translator.hpp"
 #include "libsieve/feeds/formats/words.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
@@ -21,53 +20,6 @@ namespace sieve::formats {
 namespace {
 
 constexpr std::size_t rows_sampled = 100;
-constexpr std::string_view delimiters = ",;\t|";
-
-using Row = std::vector<std::string>;
-
-bool same_word(std::string_view a, std::string_view b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                      [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
-}
-
-// The cells of a row; nothing if a quotation does not end.
-std::optional<Row> split_row(std::string_view line, char delimiter) {
-    Row row;
-    for (;;) {
-        line.remove_prefix(std::min(line.find_first_not_of(delimiter == '\t' ? " " : " \t"), line.size()));
-        std::string cell;
-        if (line.starts_with('"')) {
-            line.remove_prefix(1);
-            for (;;) {
-                const std::size_t quote = line.find('"');
-                if (quote == std::string_view::npos) return std::nullopt;
-                cell += line.substr(0, quote);
-                line.remove_prefix(quote + 1);
-                if (!line.starts_with('"')) break;
-                cell += '"'; // a doubled one stands for itself
-                line.remove_prefix(1);
-            }
-        }
-        const std::size_t end = std::min(line.find(delimiter), line.size());
-        cell += without_blanks(line.substr(0, end));
-        row.push_back(std::move(cell));
-        if (end == line.size()) return row;
-        line.remove_prefix(end + 1);
-    }
-}
-
-// The delimiter that the line has most of, outside of quotations.
-char delimiter_of(std::string_view line) {
-    std::array<std::size_t, delimiters.size()> counts{};
-    bool quoted = false;
-    for (const char c : line) {
-        if (c == '"') quoted = !quoted;
-        const std::size_t which = delimiters.find(c);
-        if (!quoted && which != std::string_view::npos) counts[which]++;
-    }
-    return delimiters[static_cast<std::size_t>(std::max_element(counts.begin(), counts.end()) -
-                                               counts.begin())];
-}
 
 std::string_view without_scope(std::string_view cell) {
     const std::size_t colon = cell.find(':');

@@ -20,6 +20,7 @@ make_line_translator(const ListFormat& format, std::uint32_t fields, std::string
     case ListSyntax::plain:
     case ListSyntax::json:
     case ListSyntax::nft:
+    case ListSyntax::geo:
         break;
     }
     return invalid_request("this format is not translated line by line");

@@ -39,7 +39,7 @@ make_line_translator(const ListFormat& format, std::uint32_t fields, std::string
 
 // Whether the format's entries are not bound to lines, so that the list is read as a whole.
 [[nodiscard]] constexpr bool is_document(ListSyntax syntax) {
-    return syntax == ListSyntax::json || syntax == ListSyntax::nft;
+    return syntax == ListSyntax::json || syntax == ListSyntax::nft || syntax == ListSyntax::geo;
 }
 
 // Where an entry stands in a document.

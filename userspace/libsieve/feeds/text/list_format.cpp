@@ -6,13 +6,14 @@
 
 #include <fmt/format.h>
 
+#include "libsieve/feeds/text/geo_code.hpp"
 #include "libsieve/util/printable.hpp"
 
 namespace sieve {
 
 namespace {
 
-constexpr std::array<ListSyntaxFacts, 9> syntaxes{{
+constexpr std::array<ListSyntaxFacts, 10> syntaxes{{
     {ListSyntax::automatic, "auto", "", "the format that the first lines have"},
     {ListSyntax::plain, "plain", "", "one entry a line"},
     {ListSyntax::json, "json", "MEMBER", "a JSON document"},
@@ -22,6 +23,7 @@ constexpr std::array<ListSyntaxFacts, 9> syntaxes{{
     {ListSyntax::nft, "nft", "SET", "an nftables set"},
     {ListSyntax::csv, "csv", "COLUMN", "columns with a header"},
     {ListSyntax::p2p, "p2p", "", "labelled ranges (P2P, eMule)"},
+    {ListSyntax::geo, "geo", "CODE", "countries and networks of addresses"},
 }};
 
 } // namespace
@@ -61,6 +63,9 @@ Result<ListFormat> parse_list_format(std::string_view text) {
             return invalid_request(fmt::format("expected {0}:{1} or {0}:{1}+{1}, found \"{2}\"", name,
                                                facts->parts, printable(std::string(text), 64)));
         format.parts.emplace_back(rest.substr(0, plus));
+        if (format.syntax == ListSyntax::geo) {
+            SIEVE_ASSIGN(format.parts.back(), parse_geo_code(format.parts.back()));
+        }
         if (plus == rest.size()) break;
         rest.remove_prefix(plus + 1);
     }

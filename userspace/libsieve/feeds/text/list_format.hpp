@@ -22,10 +22,12 @@ enum class ListSyntax : std::uint8_t {
     nft,       // `nft list set` and files of nft commands
     csv,       // columns with a header
     p2p,       // label:first-last, or eMule's first - last , level , label
+    geo,       // countries and networks of addresses: MMDB, a registry's delegations, a table
 };
 
 // A format, and the parts of a list that are wanted: columns of csv, by name or by number from 1; members of
-// json; the set of ipset and nft. No parts: the reader chooses, and refuses what is ambiguous.
+// json; the set of ipset and nft; countries and networks of geo. No parts: the reader chooses, and refuses
+// what is ambiguous.
 struct ListFormat {
     ListSyntax syntax = ListSyntax::automatic;
     std::vector<std::string> parts{};

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// What a regional registry (AFRINIC, APNIC, ARIN, LACNIC, RIPE NCC) has delegated to holders in which
+// country:
+//
+//     2|ripencc|1767312000|148731|19830705|20260102|+0100         the first line: the sixth column is its
+//     date ripencc|DE|ipv4|193.0.0.0|768|19930901|allocated            so many addresses; any number of them
+//     ripencc|DE|ipv6|2001:db8::|32|20010903|allocated|...        a prefix of that length
+//
+// Numbers of networks have rows, too, which say nothing of addresses.
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <system_error>
+
+#include <fmt/core.h>
+
+#include "libsieve/feeds/formats/geo.hpp"
+#include "libsieve/feeds/formats/words.hpp"
+#include "libsieve/feeds/text/geo_code.hpp"
+#include "libsieve/util/printable.hpp"
+
+namespace sieve::formats {
+
+namespace {
+
+// Version or registry, country, type, start, number, date and status; an extended row has more.
+enum Column : std::size_t { registry, country, type, start, number, date, status, columns };
+using Columns = std::array<std::string_view, columns>;
+
+// What the line lacks is empty.
+Columns split(std::string_view line) {
+    Columns row;
+    for (std::string_view& cell : row) {
+        const std::size_t bar = std::min(line.find('|'), line.size());
+        cell = line.substr(0, bar);
+        line.remove_prefix(std::min(bar + 1, line.size()));
+    }
+    return row;
+}
+
+bool is_first(const Columns& row) {
+    return !row[registry].empty() && row[registry].find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
+bool is_type(std::string_view word) {
+    return word == "ipv4" || word == "ipv6" || word == "asn";
+}
+
+std::optional<AddressRange> range_of(const Columns& row) {
+    const std::optional<WordAddress> first = address_of(row[start]);
+    std::uint64_t count = 0;
+    const char* const end = row[number].data() + row[number].size();
+    const auto parsed = std::from_chars(row[number].data(), end, count);
+    if (!first || first->v4 != (row[type] == "ipv4") || parsed.ec != std::errc() || parsed.ptr != end)
+        return std::nullopt;
+    if (first->v4) {
+        if (count == 0 || count - 1 > static_cast<std::uint64_t>(all_ipv4.last - first->number))
+            return std::nullopt;
+        return AddressRange{first->number, first->number + (count - 1)};
+    }
+    if (count == 0 || count > 128) return std::nullopt;
+    const uint128 span = count == 128 ? 0 : ~uint128{0} >> count;
+    if ((first->number & span) != 0) return std::nullopt;
+    return AddressRange{first->number, first->number + span};
+}
+
+} // namespace
+
+bool is_delegation(std::string_view line) {
+    const Columns row = split(line);
+    constexpr std::array<std::string_view, 5> registries{"afrinic", "apnic", "arin", "lacnic", "ripencc"};
+    const std::string_view name = is_first(row) ? row[country] : row[registry];
+    return std::ranges::find(registries, name) != registries.end() && (is_first(row) || is_type(row[type]));
+}
+
+void read_delegations(std::string_view document, GeoSink& sink) {
+    for (std::uint64_t at = 1; !document.empty(); at++) {
+        const std::string_view line = without_blanks(take_line(document));
+        if (line.empty() || entry::is_comment(line[0])) continue;
+        const Columns row = split(line);
+        if (is_first(row)) {
+            sink.say(fmt::format("delegations of {} of {}", printable(row[country], 16),
+                                 printable(row[date], 16)));
+            continue;
+        }
+        const bool summary = row[date] == "summary";
+        const bool unused = row[status] == "available" || row[status] == "reserved";
+        if (summary || row[type] == "asn" || (unused && is_type(row[type]))) continue;
+        const std::optional<AddressRange> range = range_of(row);
+        if (!range || !is_type(row[type])) {
+            sink.refuse(at, fmt::format("found {}, expected REGISTRY|COUNTRY|ipv4|FIRST|COUNT|DATE|STATUS or "
+                                        "REGISTRY|COUNTRY|ipv6|PREFIX|LENGTH|DATE|STATUS",
+                                        entry::quote(line)));
+            continue;
+        }
+        const GeoRecord record{.country = country_code(row[country]).value_or("")};
+        if (sink.wants(record)) sink.take(record, *range, at);
+    }
+}
+
+} // namespace sieve::formats
