@@ -18,6 +18,12 @@ prepare() {
     printf '%s\n' "$STRANGER" >newer.txt
     printf '203.0.113.1 %s 40000 443 tcp\n' "$IN4" >flows.txt
     printf '203.0.113.2 %s 40000 443 tcp\n' "$IN4" >newer-flows.txt
+    "$here/mmdb.py" country.mmdb <<END
+$FRIEND/32 {"country": {"iso_code": "DE"}}
+192.0.2.0/24 {"country": {"iso_code": "DE"}}
+203.0.113.128/25 {"country": {"iso_code": "AT"}}
+END
+    printf '%s,%s,64500,"Example, Inc."\n' "$MEMBER" "$MEMBER" >asn.csv
 }
 
 # commands_of FILE HEADING: prints the commands in the section of that heading, or before the first one if it is
@@ -87,6 +93,28 @@ start_page() {
     only_friends
 }
 
+countries_page() {
+    local page=$ROOT/docs/countries.md
+    prepare
+    run_commands "$page" 'On the command line'
+    verdicts <<END
+pass udp $FRIEND $IN4 1 2
+pass udp $STRANGER $IN4 1 2
+drop udp $MEMBER $IN4 1 2
+END
+    sieve query provider.sieve "$MEMBER"
+    sieve unload "$IN_IF"
+    # shellcheck disable=SC2016 # these are no expansions
+    sed -n '/^```toml$/,/^```$/p' "$page" | sed "/^\`\`\`/d; s/eth0/$IN_IF/" >xdp-sieve.toml
+    sed -i "s|^\[service\]|&\nstate-directory = \"$WORK/page/state\"|" xdp-sieve.toml
+    run_commands "$page" 'In the configuration' 's/^sieve apply/& --config xdp-sieve.toml/'
+    verdicts <<END
+pass udp $FRIEND $IN4 1 2
+drop udp $STRANGER $IN4 1 2
+pass udp $MEMBER $IN4 1 2
+END
+}
+
 # recipe HEADING [ARGUMENTS OF verdicts...]: runs this recipe where nothing is in force, and judges packets as the table
 # on standard input says.
 recipe() {
@@ -137,4 +165,5 @@ END
 ktap_run \
     "README.md" readme \
     "docs/start.md" start_page \
+    "docs/countries.md" countries_page \
     "docs/recipes.md" recipes

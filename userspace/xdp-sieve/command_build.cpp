@@ -19,6 +19,7 @@
 #include "libsieve/util/output.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
+#include "xdp-sieve/geo_data.hpp"
 #include "xdp-sieve/json_text.hpp"
 
 namespace sieve::cli {
@@ -134,7 +135,8 @@ Result<Exit> run_build(BuildArguments& arguments, const Context& context) {
                 control::set_build_option(option, *text, fmt::format("--{} {}", option.name, *text), feed));
     }
     const Replace replace = arguments.force ? Replace::anything : Replace::ours;
-    SIEVE_ASSIGN(const std::vector<std::string> feeds, expand_sources(arguments.feeds));
+    SIEVE_ASSIGN(std::vector<std::string> feeds, expand_sources(arguments.feeds));
+    SIEVE_TRY(find_geo_data(feeds, feed.format));
     const control::OpenSource open = source_opener({}, progress_bars(context));
     std::vector<Input> inputs;
     for (const std::string& source : feeds) {

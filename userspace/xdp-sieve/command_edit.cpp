@@ -7,7 +7,6 @@
 
 #include "front-end/edit_argument.hpp"
 #include "front-end/hook_argument.hpp"
-#include "front-end/list_sources.hpp"
 #include "front-end/output.hpp"
 #include "front-end/remedy.hpp"
 #include "front-end/set_argument.hpp"
@@ -16,6 +15,7 @@
 #include "libsieve/control/table/replies.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "xdp-sieve/command.hpp"
+#include "xdp-sieve/geo_data.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/managed_hook.hpp"
 #include "xdp-sieve/replies_report.hpp"
@@ -88,7 +88,7 @@ Result<Exit> run_set(EditArguments& arguments, Context& context) {
 
 Result<Exit> run_add(EditArguments& arguments, Context& context) {
     kernel::set_verbose(context.verbose);
-    SIEVE_ASSIGN(const control::SetSpec spec, read_set_argument(arguments.name, progress_bars(context)));
+    SIEVE_ASSIGN(const control::SetSpec spec, parse_set(arguments.name, progress_bars(context)));
     SIEVE_ASSIGN(const control::Position position, parse_position(arguments.words));
     SIEVE_ASSIGN(const control::HookName hook, parse_hook(arguments.interface, arguments.hook));
     SIEVE_TRY(may_change(hook, Change::table, arguments.force, context));

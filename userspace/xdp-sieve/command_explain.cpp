@@ -16,6 +16,7 @@
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/explain_report.hpp"
 #include "xdp-sieve/format.hpp"
+#include "xdp-sieve/geo_data.hpp"
 #include "xdp-sieve/json_text.hpp"
 
 namespace sieve::cli {
@@ -36,8 +37,9 @@ Result<Exit> run_explain(const ExplainArguments& arguments, const Context& conte
         return invalid_request(fmt::format("explain: found {} words after {}, expected one key: write `{}`",
                                            arguments.key.size(), arguments.interface,
                                            fmt::join(arguments.key, ",")));
-    SIEVE_ASSIGN(const ExplainedKey explained, explain_key(arguments.interface, arguments.hook,
-                                                           arguments.fields, arguments.key.front(), context));
+    SIEVE_ASSIGN(ExplainedKey explained, explain_key(arguments.interface, arguments.hook, arguments.fields,
+                                                     arguments.key.front(), context));
+    explained.origin = origin_of(explained.key, explained.fields, context);
     SIEVE_ASSIGN(const std::optional<Searched> searched, search_list(explained, arguments.feeds));
     if (context.json)
         print_out("{}\n", json_text(explanation_json(explained, searched)));

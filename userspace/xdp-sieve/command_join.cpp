@@ -6,13 +6,13 @@
 #include <fmt/core.h>
 
 #include "front-end/hook_argument.hpp"
-#include "front-end/list_sources.hpp"
 #include "front-end/output.hpp"
 #include "front-end/remedy.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/control/table/rejoin.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "xdp-sieve/command.hpp"
+#include "xdp-sieve/geo_data.hpp"
 #include "xdp-sieve/joint_report.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/managed_hook.hpp"
@@ -33,7 +33,7 @@ struct JoinArguments {
 Result<std::vector<control::SetList>> read_lists(const JoinArguments& arguments, const Context& context) {
     std::vector<control::SetList> lists;
     for (const std::string& text : arguments.sets) {
-        SIEVE_ASSIGN(const control::SetSpec spec, read_set_argument(text, progress_bars(context)));
+        SIEVE_ASSIGN(const control::SetSpec spec, parse_set(text, progress_bars(context)));
         if (spec.action || spec.verify)
             return invalid_request(fmt::format(
                 "set {}: joining changes neither the action nor the verification of a set", spec.name));

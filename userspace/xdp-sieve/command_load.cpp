@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "front-end/hook_argument.hpp"
-#include "front-end/list_sources.hpp"
 #include "front-end/output.hpp"
 #include "front-end/remedy.hpp"
 #include "front-end/set_argument.hpp"
@@ -15,6 +14,7 @@
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
+#include "xdp-sieve/geo_data.hpp"
 #include "xdp-sieve/joint_report.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/managed_hook.hpp"
@@ -74,7 +74,7 @@ Result<control::TableSpec> parse_table(const LoadArguments& arguments, const Con
                 *arguments.chain));
     }
     for (const std::string& text : arguments.sets) {
-        SIEVE_ASSIGN(control::SetSpec set, read_set_argument(text, progress_bars(context)));
+        SIEVE_ASSIGN(control::SetSpec set, parse_set(text, progress_bars(context)));
         table.sets.push_back(std::move(set));
     }
     return table;

@@ -8,12 +8,12 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "front-end/list_sources.hpp"
 #include "front-end/output.hpp"
 #include "libsieve/fleet/publish.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/fleet_arguments.hpp"
 #include "xdp-sieve/format.hpp"
+#include "xdp-sieve/geo_data.hpp"
 #include "xdp-sieve/json_text.hpp"
 
 namespace sieve::cli {
@@ -36,7 +36,7 @@ struct PublishArguments {
 Result<fleet::PublishRequest> request_of(const PublishArguments& arguments, const Context& context) {
     fleet::PublishRequest request;
     for (const std::string& text : arguments.sets) {
-        SIEVE_ASSIGN(control::SetSpec set, read_set_argument(text, progress_bars(context)));
+        SIEVE_ASSIGN(control::SetSpec set, parse_set(text, progress_bars(context)));
         request.sets.push_back(std::move(set));
     }
     if (arguments.as == "image")

@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "front-end/hook_argument.hpp"
-#include "front-end/list_sources.hpp"
 #include "front-end/output.hpp"
 #include "front-end/set_argument.hpp"
 #include "libsieve/control/query/replay.hpp"
@@ -19,6 +18,7 @@
 #include "libsieve/packets/capture.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
+#include "xdp-sieve/geo_data.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/packet_key.hpp"
 #include "xdp-sieve/set_report.hpp"
@@ -41,7 +41,7 @@ Result<control::SetSpec> parse_replay_set(const std::string& text, std::size_t n
                                           const Context& context) {
     const std::size_t equals = text.find('=');
     if (equals != std::string::npos && kernel::is_set_name(text.substr(0, equals)))
-        return read_set_argument(text, progress_bars(context));
+        return parse_set(text, progress_bars(context));
     std::string name = std::filesystem::path(text).stem().string().substr(0, SIEVE_NAME_BYTES - 1);
     if (!kernel::is_set_name(name)) name = fmt::format("set{}", number);
     control::SetSpec set;

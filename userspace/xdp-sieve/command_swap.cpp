@@ -3,13 +3,13 @@
 #include <memory>
 
 #include "front-end/hook_argument.hpp"
-#include "front-end/list_sources.hpp"
 #include "front-end/output.hpp"
 #include "front-end/remedy.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/control/table/swap.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "xdp-sieve/command.hpp"
+#include "xdp-sieve/geo_data.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/managed_hook.hpp"
 #include "xdp-sieve/safety_arguments.hpp"
@@ -29,7 +29,7 @@ struct SwapArguments {
 
 Result<Exit> run_swap(SwapArguments& arguments, Context& context) {
     kernel::set_verbose(context.verbose);
-    SIEVE_ASSIGN(control::SetSpec spec, read_set_argument(arguments.set, progress_bars(context)));
+    SIEVE_ASSIGN(control::SetSpec spec, parse_set(arguments.set, progress_bars(context)));
     SIEVE_ASSIGN(const control::HookName hook, parse_hook(arguments.interface, arguments.hook));
     SIEVE_TRY(may_change(hook, Change::table, arguments.force, context));
     SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety(context));

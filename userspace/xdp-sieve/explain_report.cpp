@@ -104,6 +104,7 @@ nlohmann::ordered_json explanation_json(const ExplainedKey& explained,
                                   {"action", action_name(explanation.default_action)},
                                   {"unless", nlohmann::ordered_json::array()},
                                   {"sets", nlohmann::ordered_json::array()}};
+    if (!explained.origin.empty()) out["origin"] = explained.origin;
     if (explanation.replies)
         out["reply"] = explanation.is_reply ? nlohmann::ordered_json(*explanation.is_reply)
                                             : nlohmann::ordered_json("perhaps");
@@ -140,6 +141,7 @@ void print_explanation(const ExplainedKey& explained, const std::optional<Search
         print_out("{} at {}: no set decides, so the default does ({})\n", key, explained.hook,
                   action_name(explanation.default_action));
     }
+    if (!explained.origin.empty()) print_out("  of {}\n", fmt::join(explained.origin, ", "));
     if (explanation.replies)
         print_out("  {}\n", !explanation.is_reply
                                 ? "unless the packet answers what this host began: replies pass"

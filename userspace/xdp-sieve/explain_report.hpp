@@ -19,6 +19,7 @@ struct ExplainedKey {
     sieve_key key{};
     std::uint32_t fields = 0;
     control::Explanation explanation;
+    std::vector<std::string> origin{}; // origin_of(), if it was asked for
 };
 
 // Asks what is in force at the hook. `fields` and `hook` are as the options give them; empty: not given.

@@ -64,6 +64,7 @@ TEST(ConfigurationReader, TakesEveryKey) {
 state-directory = "/srv/sieve"
 on-stop = "unload"
 listen = "[::1]:9000"
+geo = ["countries.mmdb", "/srv/geo/"]
 [[interface]]
 name = "eth*"
 hook = "xdp"
@@ -107,6 +108,8 @@ key = "dst,dport"
 memory = "64M"
 redirect = "cpu:3"
 )");
+    EXPECT_EQ(configuration.geo,
+              (std::vector<SourceSpec>{FileSpec{"/etc/xdp-sieve/countries.mmdb"}, FolderSpec{"/srv/geo/"}}));
     EXPECT_EQ(configuration.interfaces.at(0).replies, SIEVE_ACTION_PASS);
     EXPECT_EQ(configuration.interfaces.at(0).max_flows, 4096U);
     EXPECT_FALSE(configuration.interfaces.at(1).replies);
@@ -295,6 +298,20 @@ std::string in_interface(const std::string& line) {
     return std::string(interface) + line + "\n" + set;
 }
 
+// A country or a network is a choice from the data.
+TEST(ConfigurationReader, TakesCountriesAndNetworks) {
+    const std::string service = "[service]\ngeo = [\"geo.mmdb\", \"https://lists.example/asn.csv\"]\n";
+    const Configuration configuration =
+        right(service + interface + "[set.bad]\nsources = [\"country:de\", \"asn:3320\", \"asn:AS64500\"]\n");
+    const SetConfiguration& set = configuration.sets.at(0);
+    EXPECT_EQ(set.sources, configuration.geo);
+    EXPECT_EQ(set.sources.size(), 2U);
+    EXPECT_EQ(set.feed.format, (ListFormat{ListSyntax::geo, {"DE", "AS3320", "AS64500"}}));
+    // So is the text that is made of it, and a file may have any name.
+    EXPECT_EQ(right(configuration_text(configuration)).sets.at(0).sources, set.sources);
+    EXPECT_EQ(sources("\"./country:DE\""), std::vector<SourceSpec>{FileSpec{"/etc/xdp-sieve/country:DE"}});
+}
+
 // The whole set, with these sources: line 5 of the file.
 std::string with_sources(const std::string& value) {
     return std::string(interface) + "[set.bad]\nsources = " + value + "\n";
@@ -385,6 +402,19 @@ const Wrong wrong[] = {
      "named twice"},
     {"SourceIsNumber", std::string(interface) + "[set.bad]\nsources = [7]\n", 5, "set.bad.sources",
      "found 7"},
+    {"CountryWithoutData", with_sources("\"country:DE\""), 5, "set.bad.sources",
+     "expected geo = [\"FILE\", ...]"},
+    {"CountryOfThreeLetters", with_sources("\"country:DEU\""), 5, "set.bad.sources",
+     "a country's two letters"},
+    {"NetworkWithoutNumber", with_sources("\"asn:AS0\""), 5, "set.bad.sources",
+     "number of an autonomous system"},
+    {"CountryTwice", "service.geo = \"geo\"\n" + with_sources("[\"country:DE\", \"country:de\"]"), 6,
+     "set.bad.sources", "DE is named twice"},
+    {"CountryAndFile", "service.geo = \"geo\"\n" + with_sources("[\"country:DE\", \"a\"]"), 6,
+     "set.bad.sources", "has no other source"},
+    {"CountryAndFormat", "service.geo = \"geo\"\n" + with_sources("\"country:DE\"\nformat = \"csv\""), 7,
+     "set.bad.format", "takes no format"},
+    {"GeoOfBans", "service.geo = \"bans\"\n" + small(), 1, "service.geo", "a folder/"},
     {"SourceScheme", with_sources("[\"ftp://lists.example/a\"]"), 5, "set.bad.sources",
      "expected an http or https URL with a host, found \"ftp://"},
     {"SourceUrlWithoutHost", with_sources("[\"http://\"]"), 5, "set.bad.sources", "URL with a host"},

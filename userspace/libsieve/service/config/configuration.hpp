@@ -80,7 +80,8 @@ struct Configuration {
     std::vector<InterfaceConfiguration> interfaces{}; // in the order of the file
     std::vector<SetConfiguration> sets{};             // by name
     std::string ban_group{};                          // whose members may ban; empty: only root may
-    std::optional<FleetConfiguration> fleet{};        // that this host belongs to, or publishes to
+    std::vector<SourceSpec> geo{}; // data of countries and networks, for sources such as "country:DE"
+    std::optional<FleetConfiguration> fleet{}; // that this host belongs to, or publishes to
 
     [[nodiscard]] const SetConfiguration* find_set(std::string_view name) const;
 };

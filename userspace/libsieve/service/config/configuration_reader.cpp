@@ -21,6 +21,7 @@
 #include "libsieve/service/config/configuration_interfaces.hpp"
 #include "libsieve/service/config/configuration_section.hpp"
 #include "libsieve/service/config/configuration_sets.hpp"
+#include "libsieve/service/config/configuration_sources.hpp"
 #include "libsieve/service/config/configuration_text.hpp"
 #include "libsieve/service/config/configuration_toml.hpp"
 #include "libsieve/service/config/listen_address.hpp"
@@ -116,6 +117,7 @@ class Reader {
             configuration_.ban_group = *text;
         }
         read_way(section, folder, configuration_.http);
+        read_geo(section, folder, configuration_.http, configuration_.geo);
         section.finish();
     }
 
@@ -140,7 +142,8 @@ class Reader {
                               fmt::format("expected a table [{}], found {}", key, found(node)));
                 continue;
             }
-            configuration_.sets.push_back(read_set(mistakes_, text, *set, key, folder, configuration_.http));
+            configuration_.sets.push_back(
+                read_set(mistakes_, text, *set, key, folder, configuration_.http, configuration_.geo));
         }
     }
 

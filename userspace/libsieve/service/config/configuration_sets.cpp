@@ -183,11 +183,11 @@ void check_stream(Section& section, const toml::table& table, const SetConfigura
 
 SetConfiguration read_set(Mistakes& mistakes, const std::string& name, const toml::table& table,
                           const std::string& key, const std::filesystem::path& folder,
-                          const HttpAccess& defaults) {
+                          const HttpAccess& defaults, const std::vector<SourceSpec>& geo) {
     Section section(mistakes, table, key);
     SetConfiguration set;
     set.name = name;
-    read_sources(section, folder, defaults, set);
+    read_sources(section, folder, defaults, geo, set);
     read_action(section, set);
     read_replies(section, set);
     section.flag("verify", set.verify);

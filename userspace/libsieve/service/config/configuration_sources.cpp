@@ -11,6 +11,7 @@
 
 #include <fmt/core.h>
 
+#include "libsieve/feeds/text/geo_code.hpp"
 #include "libsieve/service/config/configuration_access.hpp"
 #include "libsieve/service/download/url.hpp"
 
@@ -18,9 +19,16 @@ namespace sieve::service {
 
 namespace {
 
-constexpr std::string_view sources_key = "sources";
-constexpr std::string_view what =
-    "a file, a folder/, a pattern, a URL, \"bans\" or a table with url, command or crowdsec";
+// A key whose value is a list of sources.
+struct SourcesKey {
+    std::string_view name;
+    std::string_view what; // an element is
+};
+constexpr SourcesKey sources_key{
+    "sources",
+    "a file, a folder/, a pattern, a URL, \"country:DE\", \"asn:AS3320\", \"bans\" or a table with url, "
+    "command or crowdsec"};
+constexpr SourcesKey geo_key{"geo", "a file, a folder/, a pattern, a URL, or a table with url or command"};
 
 constexpr std::chrono::hours longest_fetch{24};
 constexpr std::chrono::hours longest_poll{1};
@@ -34,9 +42,9 @@ bool has_null(const std::string& text) {
 // One source that is a table.
 class SourceTable {
   public:
-    SourceTable(Section& set, const toml::table& table, const std::filesystem::path& folder,
-                const HttpAccess& defaults)
-        : section_(set.mistakes(), table, set.key(sources_key)), table_(table), folder_(folder),
+    SourceTable(Section& parent, const SourcesKey& key, const toml::table& table,
+                const std::filesystem::path& folder, const HttpAccess& defaults)
+        : section_(parent.mistakes(), table, parent.key(key.name)), table_(table), folder_(folder),
           defaults_(defaults) {}
 
     // Nothing: it was wrong.
@@ -134,16 +142,17 @@ class SourceTable {
 };
 
 // Nothing: it was wrong.
-std::optional<SourceSpec> source_of_text(Section& section, const toml::node& node, const std::string& text,
-                                         const std::filesystem::path& folder, const HttpAccess& defaults) {
+std::optional<SourceSpec> source_of_text(Section& section, const SourcesKey& key, const toml::node& node,
+                                         const std::string& text, const std::filesystem::path& folder,
+                                         const HttpAccess& defaults) {
     if (text.empty() || has_null(text)) {
-        section.expected(node, sources_key, what);
+        section.expected(node, key.name, key.what);
         return std::nullopt;
     }
     if (text == ban_source) return BanSpec{};
     if (text.find("://") != std::string::npos) {
         if (check_url(text)) return HttpSpec{.url = text, .access = defaults};
-        expected_url(section, node, sources_key);
+        expected_url(section, node, key.name);
         return std::nullopt;
     }
     const std::string path = (folder / text).lexically_normal().string();
@@ -152,37 +161,88 @@ std::optional<SourceSpec> source_of_text(Section& section, const toml::node& nod
     return FileSpec{path};
 }
 
+void add_source(Section& section, const SourcesKey& key, const toml::node& node,
+                const std::filesystem::path& folder, const HttpAccess& defaults,
+                std::vector<SourceSpec>& sources) {
+    std::optional<SourceSpec> source;
+    if (node.is_string())
+        source = source_of_text(section, key, node, node.ref<std::string>(), folder, defaults);
+    else if (const toml::table* table = node.as_table())
+        source = SourceTable(section, key, *table, folder, defaults).read();
+    else
+        section.expected(node, key.name, key.what);
+    if (!source) return;
+    if (std::find(sources.begin(), sources.end(), *source) != sources.end())
+        return section.mistake(node, key.name, fmt::format("{} is named twice", source_name(*source)));
+    sources.push_back(std::move(*source));
+}
+
+bool is_stream(const SourceSpec& source) {
+    return std::holds_alternative<CrowdsecSpec>(source) || std::holds_alternative<BanSpec>(source);
+}
+
+// Whether the element names a country or a network, rightly or not; `codes` takes its code.
+bool take_code(Section& section, const toml::node& node, std::vector<std::string>& codes) {
+    if (!node.is_string()) return false;
+    const Result<std::optional<std::string>> code = geo_code_of_source(node.ref<std::string>());
+    if (!code)
+        section.mistake(node, sources_key.name, code.error().message);
+    else if (!*code)
+        return false;
+    else if (std::find(codes.begin(), codes.end(), **code) != codes.end())
+        section.mistake(node, sources_key.name, fmt::format("{} is named twice", **code));
+    else
+        codes.push_back(**code);
+    return true;
+}
+
 } // namespace
 
-void read_sources(Section& section, const std::filesystem::path& folder, const HttpAccess& defaults,
-                  SetConfiguration& set) {
-    bool any = false;
-    section.elements(sources_key, [&](const toml::node& node) {
-        any = true;
-        std::optional<SourceSpec> source;
-        if (node.is_string())
-            source = source_of_text(section, node, node.ref<std::string>(), folder, defaults);
-        else if (const toml::table* table = node.as_table())
-            source = SourceTable(section, *table, folder, defaults).read();
-        else
-            section.expected(node, sources_key, what);
-        if (!source) return;
-        if (std::find(set.sources.begin(), set.sources.end(), *source) != set.sources.end())
-            return section.mistake(node, sources_key, fmt::format("{} is named twice", source_name(*source)));
-        set.sources.push_back(std::move(*source));
+void read_geo(Section& section, const std::filesystem::path& folder, const HttpAccess& defaults,
+              std::vector<SourceSpec>& geo) {
+    section.elements(geo_key.name, [&](const toml::node& node) {
+        add_source(section, geo_key, node, folder, defaults, geo);
     });
-    const toml::node* node = section.find(sources_key);
+    if (std::erase_if(geo, is_stream) > 0)
+        section.expected(*section.find(geo_key.name), geo_key.name, geo_key.what);
+}
+
+void read_sources(Section& section, const std::filesystem::path& folder, const HttpAccess& defaults,
+                  const std::vector<SourceSpec>& geo, SetConfiguration& set) {
+    bool any = false;
+    std::vector<std::string> codes;
+    section.elements(sources_key.name, [&](const toml::node& node) {
+        any = true;
+        if (!take_code(section, node, codes))
+            add_source(section, sources_key, node, folder, defaults, set.sources);
+    });
+    const toml::node* node = section.find(sources_key.name);
     if (node == nullptr)
         return section.mistake(
             "no sources: expected sources = [\"FILE\", \"FOLDER/\", \"FOLDER/*.txt\", \"URL\"]");
     if (!any)
-        return section.mistake(*node, sources_key, fmt::format("empty, expected at least one: {}", what));
-    const bool stream = std::any_of(set.sources.begin(), set.sources.end(), [](const SourceSpec& source) {
-        return std::holds_alternative<CrowdsecSpec>(source) || std::holds_alternative<BanSpec>(source);
-    });
-    if (stream && set.sources.size() > 1)
+        return section.mistake(*node, sources_key.name,
+                               fmt::format("empty, expected at least one: {}", sources_key.what));
+    if (!codes.empty()) {
+        if (!set.sources.empty())
+            return section.mistake(*node, sources_key.name,
+                                   "a set of countries and networks has no other source; put the others into "
+                                   "a set of their own");
+        if (section.find("format") != nullptr)
+            return section.mistake(*section.find("format"), "format",
+                                   "a set of countries and networks takes no format: its data tell");
+        if (geo.empty())
+            return section.mistake(
+                *node, sources_key.name,
+                fmt::format("{} is to be found in data of countries and networks, and there "
+                            "is none: expected geo = [\"FILE\", ...] in [service]",
+                            codes.front()));
+        set.sources = geo;
+        set.feed.format = {ListSyntax::geo, std::move(codes)};
+    }
+    if (std::any_of(set.sources.begin(), set.sources.end(), is_stream) && set.sources.size() > 1)
         section.mistake(
-            *node, sources_key,
+            *node, sources_key.name,
             "a set that follows CrowdSec or bans has no other source; put the others into a set of "
             "their own");
 }

@@ -115,12 +115,12 @@ std::string text_of(const BanSpec&) {
     return quoted(ban_source);
 }
 
-// On one line if there is one source, else each on a line of its own.
+// On one line if there is at most one source, else each on a line of its own.
 std::string sources_of(const std::vector<SourceSpec>& sources) {
     std::vector<std::string> all;
     for (const SourceSpec& source : sources)
         all.push_back(std::visit([](const auto& one) { return text_of(one); }, source));
-    if (all.size() == 1) return fmt::format("[{}]", all.front());
+    if (all.size() < 2) return fmt::format("[{}]", fmt::join(all, ""));
     return fmt::format("[\n    {},\n]", fmt::join(all, ",\n    "));
 }
 
@@ -276,6 +276,7 @@ std::string configuration_text(const Configuration& configuration) {
     text.word("listen", configuration.listen);
     text.word("ban-group", configuration.ban_group);
     text.line(way_of(configuration.http, "\n"));
+    text.key("geo", sources_of(configuration.geo));
     for (const InterfaceConfiguration& entry : configuration.interfaces) write_interface(text, entry);
     for (const SetConfiguration& set : configuration.sets) write_set(text, set);
     if (configuration.fleet) write_fleet(text, *configuration.fleet);
