@@ -79,6 +79,16 @@ static __always_inline int sieve_match(const struct sieve_parsed* parsed, struct
     return 1;
 }
 
+/* Whether the packet meets the condition of the i-th set. A global function, so that the verifier checks it
+ * once, and tables without conditions have no part in it. */
+__noinline int sieve_meets_condition(const struct sieve_parsed* parsed, __u32 bank, __u32 i) {
+    volatile struct sieve_policy* policy = &sieve_control.bank[bank & (SIEVE_BANKS - 1)];
+
+    if (!parsed) return 0; /* cannot happen, but the verifier asks */
+    return sieve_condition_met((const struct sieve_condition*)&policy->condition[i & (SIEVE_MAX_SETS - 1)],
+                               parsed->key.word[4], parsed->have);
+}
+
 /* How sieve_ask() comes to a set. */
 enum sieve_turn {
     SIEVE_TURN_FIRST, /* it is the first set, and the answer is to be begun */
@@ -110,6 +120,9 @@ __noinline int sieve_ask(const struct sieve_parsed* parsed, struct sieve_stats* 
         if (!policy->sets) return 0;
     }
     entry = &policy->entry[i & (SIEVE_MAX_SETS - 1)];
+    /* Before the lookup, which it saves, and whatever the joint filter says. */
+    if (SIEVE_UNLIKELY(entry->flags & SIEVE_ENTRY_CONDITION) && !sieve_meets_condition(parsed, bank, i))
+        return i + 1 < policy->sets;
     slot = entry->slot & (SIEVE_SLOTS - 1);
     index = bank * SIEVE_SLOTS + slot;
     hit = turn == SIEVE_TURN_NAMED;

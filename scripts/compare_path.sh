@@ -4,15 +4,16 @@
 # run, so that other work on the machine slows both alike. The filter stays in the processor's cache, because one
 # packet is judged again and again.
 #
-#     compare_path.sh OLD_TREE NEW_TREE [ROUNDS] [KIND]
+#     compare_path.sh OLD_TREE NEW_TREE [ROUNDS] [KIND] [OPTIONS]
 #
 # Both trees must be built. Each program judges with a set of 100,000 addresses that its own build made, of kind
-# `xorsat` unless another one is named: the builds need not agree on what addresses get by default. Compare the minimum
-# first: other work on the machine disturbs it least.
+# `xorsat` unless another one is named: the builds need not agree on what addresses get by default. The new build's set
+# has the options, such as `dport=2`, so that two times the same tree shows what they cost; the packets are UDP from
+# port 1 to port 2. Compare the minimum first: other work on the machine disturbs it least.
 set -euo pipefail
 
 [ $# -ge 2 ] || {
-    echo "usage: compare_path.sh OLD_TREE NEW_TREE [ROUNDS] [KIND]" >&2
+    echo "usage: compare_path.sh OLD_TREE NEW_TREE [ROUNDS] [KIND] [OPTIONS]" >&2
     exit 2
 }
 [ "$(id -u)" -eq 0 ] || {
@@ -23,6 +24,7 @@ trees=("$(realpath "$1")" "$(realpath "$2")")
 names=(old new)
 rounds=${3:-25}
 kind=${4:-xorsat}
+options=("" "${5:+,$5}")
 repeat=1000000
 
 WORK=$(mktemp -d)
@@ -75,7 +77,7 @@ for i in 0 1; do
     ip -n "$space" link set sieve1 up
     sieve=${trees[i]}/build/xdp-sieve
     "$sieve" -q build --kind "$kind" --seed 1 -o "$WORK/$i.sieve" "$WORK/feed"
-    nsenter --net="/run/netns/$space" "$sieve" -q load sieve0 "listed=$WORK/$i.sieve"
+    nsenter --net="/run/netns/$space" "$sieve" -q load sieve0 "listed=$WORK/$i.sieve${options[i]}"
     programs+=("$(ip -n "$space" -j link show sieve0 | jq '.[0].xdp.prog.id')")
 done
 

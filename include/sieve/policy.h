@@ -15,6 +15,7 @@
 #ifndef SIEVE_POLICY_H
 #define SIEVE_POLICY_H
 
+#include <sieve/condition.h>
 #include <sieve/flow.h>
 #include <sieve/image.h>
 #include <sieve/joint.h>
@@ -135,6 +136,8 @@ struct sieve_totals {
 enum sieve_entry_flag {
     SIEVE_ENTRY_VERIFY = 1 << 0, /* the exact set at the filter's map index is asked after the filter */
     SIEVE_ENTRY_KEEPS_REPLIES_OUT = 1 << 1, /* drops answers to the host's own flows, too */
+    SIEVE_ENTRY_CONDITION =
+        1 << 2, /* only packets that meet the entry's condition match (sieve/condition.h) */
 };
 
 struct sieve_policy_entry {
@@ -186,6 +189,7 @@ struct sieve_policy {
      * (sieve/flow.h), unless the set that drops it keeps replies out. SIEVE_ACTION_DROP: it does not. */
     __u32 replies;
     __u32 reserved;
+    struct sieve_condition condition[SIEVE_MAX_SETS]; /* of the entries that have one */
     struct sieve_totals baseline; /* what the table's counters stood at when they were last reset */
 };
 

@@ -107,7 +107,10 @@ TEST_F(Layout, Control) {
                   MEMBER(sieve_policy, joint_id), MEMBER(sieve_policy, entry), MEMBER(sieve_policy, slot),
                   MEMBER(sieve_policy, devices_id), MEMBER(sieve_policy, cpus_id),
                   MEMBER(sieve_policy, limit), MEMBER(sieve_policy, replies), MEMBER(sieve_policy, reserved),
-                  MEMBER(sieve_policy, baseline));
+                  MEMBER(sieve_policy, condition), MEMBER(sieve_policy, baseline));
+    EXPECT_LAYOUT(sieve_condition, MEMBER(sieve_condition, fields), MEMBER(sieve_condition, spans),
+                  MEMBER(sieve_condition, span));
+    EXPECT_LAYOUT(sieve_span, MEMBER(sieve_span, first), MEMBER(sieve_span, last));
     EXPECT_LAYOUT(sieve_limit, MEMBER(sieve_limit, interval), MEMBER(sieve_limit, depth),
                   MEMBER(sieve_limit, step), MEMBER(sieve_limit, burst));
     EXPECT_LAYOUT(sieve_account, MEMBER(sieve_account, spent), MEMBER(sieve_account, reserved));

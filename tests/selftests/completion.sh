@@ -38,7 +38,7 @@ xdp-sieve swap $IN_IF b => xdp-sieve swap $IN_IF bad=|
 xdp-sieve swap $IN_IF bad=lis => xdp-sieve swap $IN_IF bad=list.txt |
 xdp-sieve load $IN_IF x=list.txt,act => xdp-sieve load $IN_IF x=list.txt,action=|
 xdp-sieve load $IN_IF x=list.txt,action=co => xdp-sieve load $IN_IF x=list.txt,action=count |
-xdp-sieve load $IN_IF x=list.txt,key=src,dp => xdp-sieve load $IN_IF x=list.txt,key=src,dport |
+xdp-sieve load $IN_IF x=list.txt,key=src,ds => xdp-sieve load $IN_IF x=list.txt,key=src,dst |
 xdp-sieve load $IN_IF x=list.txt,redirect=cp => xdp-sieve load $IN_IF x=list.txt,redirect=cpu:|
 xdp-sieve build -o out.sieve my => xdp-sieve build -o out.sieve my\\ list.txt |
 xdp-sieve build -o out.sieve a => xdp-sieve build -o out.sieve a\\ folder/|

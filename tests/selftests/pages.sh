@@ -136,6 +136,18 @@ END
 pass tcp $FRIEND $IN4 1 22
 drop tcp $MEMBER $IN4 1 22
 pass tcp $MEMBER $IN4 1 443
+pass udp $MEMBER $IN4 1 443
+drop udp $MEMBER $IN4 1 80
+drop udp $FRIEND $IN4 1 22
+drop tcp $FRIEND $IN4 1 3306
+drop icmp $FRIEND $IN4
+END
+    recipe 'Only my country may reach SSH, and nothing else changes' <<END
+pass tcp $FRIEND $IN4 1 22
+drop tcp $MEMBER $IN4 1 22
+drop tcp $MEMBER $IN4 1 3389
+pass tcp $MEMBER $IN4 1 443
+pass tcp $MEMBER $IN4 22 40000
 END
     recipe "A blocklist that does not cut this host's own connections" <<END
 drop udp $MEMBER $IN4 1 2
@@ -146,7 +158,10 @@ END
         fail "$(sieve --json status "$IN_IF")"
     recipe "A blocklist for one port, such as a mail server's" <<END
 drop tcp $MEMBER $IN4 1 25
+drop tcp 203.0.113.64 $IN4 1 587
 pass tcp $MEMBER $IN4 1 443
+pass udp $MEMBER $IN4 1 25
+pass tcp $STRANGER $IN4 1 25
 END
     recipe 'Suspects may send, but not much' <<END
 pass udp $STRANGER $IN4 1 2

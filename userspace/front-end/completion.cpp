@@ -154,6 +154,11 @@ Candidates fields(const std::string& text, const Written&) {
     return comma_list(all, true, text);
 }
 
+// Those that people name most.
+Candidates protocols(const std::string& text, const Written&) {
+    return comma_list({"tcp", "udp", "icmp", "icmpv6", "sctp", "gre"}, false, text);
+}
+
 Candidates verdicts(const std::string& text, const Written&) {
     Candidates candidates = comma_list({"pass", "drop", "redirect", "tx", "aborted"}, false, text);
     if (text.find(',') == std::string::npos) candidates.push_back({"none", {}});
@@ -236,19 +241,20 @@ struct Value {
 // What the help calls values, and where their candidates come from. A name such as "pass|drop" lists its
 // candidates itself.
 constexpr std::array known_values = {
-    Value{"IFACE", interfaces}, Value{"NAME", set_names},      Value{"SET", set_arguments},
-    Value{"IMAGE", files},      Value{"FEED", files},          Value{"FILE", files},
-    Value{"CONFIG", files},     Value{"KIND", kinds},          Value{"FORMAT", formats},
-    Value{"FIELDS", fields},    Value{"TARGET", targets},      Value{"VERDICTS", verdicts},
-    Value{"KEY", nothing},      Value{"NUMBER", nothing},      Value{"BITS", nothing},
-    Value{"RATE", nothing},     Value{"BYTES", nothing},       Value{"SHARE", nothing},
-    Value{"BEFORE", files},     Value{"NOW", files},           Value{"[SECONDS]", nothing},
-    Value{"UINT", nothing},     Value{"FLOAT", nothing},       Value{"SECONDS", nothing},
-    Value{"PORTS", nothing},    Value{"PPS[/BURST]", nothing}, Value{"LIST", files},
-    Value{"EDIT", set_edits},   Value{"PLACE", places},        Value{"VERDICT", pass_or_drop},
-    Value{"TIME", nothing},     Value{"FLEET", nothing},       Value{"STAGES", nothing},
-    Value{"DIGEST", nothing},   Value{"LENGTHS", nothing},     Value{"DAYS", nothing},
-    Value{"ADDRESS", nothing},  Value{"TEXT", nothing},        Value{"URL", nothing},
+    Value{"IFACE", interfaces},    Value{"NAME", set_names},      Value{"SET", set_arguments},
+    Value{"IMAGE", files},         Value{"FEED", files},          Value{"FILE", files},
+    Value{"CONFIG", files},        Value{"KIND", kinds},          Value{"FORMAT", formats},
+    Value{"FIELDS", fields},       Value{"TARGET", targets},      Value{"VERDICTS", verdicts},
+    Value{"KEY", nothing},         Value{"NUMBER", nothing},      Value{"BITS", nothing},
+    Value{"RATE", nothing},        Value{"BYTES", nothing},       Value{"SHARE", nothing},
+    Value{"BEFORE", files},        Value{"NOW", files},           Value{"[SECONDS]", nothing},
+    Value{"UINT", nothing},        Value{"FLOAT", nothing},       Value{"SECONDS", nothing},
+    Value{"PORTS", nothing},       Value{"PPS[/BURST]", nothing}, Value{"LIST", files},
+    Value{"EDIT", set_edits},      Value{"PLACE", places},        Value{"VERDICT", pass_or_drop},
+    Value{"TIME", nothing},        Value{"FLEET", nothing},       Value{"STAGES", nothing},
+    Value{"DIGEST", nothing},      Value{"LENGTHS", nothing},     Value{"DAYS", nothing},
+    Value{"ADDRESS", nothing},     Value{"TEXT", nothing},        Value{"URL", nothing},
+    Value{"PROTOCOLS", protocols},
 };
 
 Candidates values(std::string_view name, const std::string& text, const Written& written) {

@@ -15,20 +15,29 @@ namespace {
 
 using control::Position;
 
-constexpr EditWord words_of_edits[] = {
+// A word that gives the set a condition on one field.
+EditWord word_of(const control::ConditionPart& part) {
+    return {part.name, part.value, false, part.help};
+}
+
+const EditWord words_of_edits[] = {
     {"action", "drop|pass|count", false, "what a match does"},
     {"redirect", "TARGET", false, "where matches are sent: an interface, or cpu:NUMBER"},
     {"limit", "PPS[/BURST]", false, "matches over it are dropped: packets a second, and at once"},
     {"replies", "pass|drop", false, "drop: what it drops stays dropped, even an answer to this host"},
+    word_of(control::condition_parts()[SIEVE_PART_DPORT]),
+    word_of(control::condition_parts()[SIEVE_PART_SPORT]),
+    word_of(control::condition_parts()[SIEVE_PART_PROTO]),
     {"before", "NAME", true, "asked before that set"},
     {"after", "NAME", true, "asked after that set"},
     {"first", nullptr, true, "asked before all others"},
     {"last", nullptr, true, "asked after all others"},
 };
 
-constexpr char expected_edit[] = "expected action=drop|pass|count, limit=PPS[/BURST], "
-                                 "redirect=INTERFACE|cpu:NUMBER, replies=pass|drop, before=NAME, after=NAME, "
-                                 "first or last";
+constexpr char expected_edit[] =
+    "expected action=drop|pass|count, limit=PPS[/BURST], "
+    "redirect=INTERFACE|cpu:NUMBER, replies=pass|drop, dport=PORTS, sport=PORTS, "
+    "proto=PROTOCOLS, before=NAME, after=NAME, first or last";
 constexpr char expected_position[] = "expected before=NAME, after=NAME, first or last";
 
 Status add_word(const std::string& text, control::SetEdit& edit) {
@@ -55,6 +64,15 @@ Status add_word(const std::string& text, control::SetEdit& edit) {
         if (value != "pass" && value != "drop")
             return invalid_request(fmt::format("`{}`: expected replies=pass or replies=drop", text));
         edit.keeps_replies_out = value == "drop";
+        return {};
+    }
+    for (const control::ConditionPart& part : control::condition_parts()) {
+        if (name != part.name) continue;
+        if ((edit.condition.fields & part.field) != 0)
+            return invalid_request(fmt::format("`{}`: {}= stands there already", text, name));
+        if (const Status done = control::set_condition(edit.condition.to, part, value); !done)
+            return invalid_request(fmt::format("`{}`: {}", text, done.error().message));
+        edit.condition.fields |= part.field;
         return {};
     }
     if (edit.action) return invalid_request(fmt::format("`{}`: a set has one action", text));
@@ -84,7 +102,8 @@ Result<control::SetEdit> parse_edit(const std::vector<std::string>& words) {
 Result<control::Position> parse_position(const std::vector<std::string>& words) {
     control::SetEdit edit;
     for (const std::string& word : words) {
-        if (Status added = add_word(word, edit); !added || edit.action || edit.keeps_replies_out)
+        if (Status added = add_word(word, edit);
+            !added || edit.action || edit.keeps_replies_out || edit.condition.fields != 0)
             return invalid_request(added || !edit.position ? fmt::format("`{}`: {}", word, expected_position)
                                                            : added.error().message);
     }

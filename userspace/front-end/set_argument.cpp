@@ -41,20 +41,26 @@ std::vector<std::string> split(const std::string& text) {
     }
 }
 
-// A comma inside a list of fields does not separate options, so the pieces of such a list are joined again.
-// The first piece is always the source, whatever it looks like.
-std::vector<std::string> join_fields(const std::vector<std::string>& pieces) {
+// Whether the piece goes on with the list that the option before it begins. No option is called like a field
+// or a protocol, and none begins with a digit.
+bool goes_on(const std::string& option, const std::string& piece) {
+    const std::string name = option.substr(0, option.find('='));
+    if (name == "key") return parse_fields(piece).has_value();
+    const auto parts = control::condition_parts();
+    const auto part =
+        std::ranges::find_if(parts, [&](const control::ConditionPart& one) { return name == one.name; });
+    return part != parts.end() && control::continues_list(*part, piece);
+}
+
+// A comma inside a list of fields, ports or protocols does not separate options, so the pieces of such a list
+// are joined again. The first piece is always the source, whatever it looks like.
+std::vector<std::string> join_lists(const std::vector<std::string>& pieces) {
     std::vector<std::string> joined{pieces.front()};
-    bool in_key = false;
-    for (std::size_t i = 1; i < pieces.size(); i++) {
-        const std::string& piece = pieces[i];
-        if (in_key && parse_fields(piece)) {
-            joined.back() += "," + piece;
-            continue;
-        }
-        in_key = piece.starts_with("key=");
-        joined.push_back(piece);
-    }
+    for (std::size_t i = 1; i < pieces.size(); i++)
+        if (joined.size() > 1 && goes_on(joined.back(), pieces[i]))
+            joined.back() += "," + pieces[i];
+        else
+            joined.push_back(pieces[i]);
     return joined;
 }
 
@@ -91,7 +97,25 @@ Status check_access(const service::HttpAccess& access) {
     return {};
 }
 
-constexpr SetOption own_options[] = {
+template <sieve_part Part>
+Status set_part(SetArgument& set, const std::optional<std::string>& value) {
+    const control::ConditionPart& part = control::condition_parts()[Part];
+    if (!value) return invalid_request(fmt::format("expected {}={}", part.name, part.value));
+    if ((set.condition.fields & part.field) != 0)
+        return invalid_request(fmt::format(
+            "{}= stands there twice; expected its values in one list, with commas between them", part.name));
+    if (const Status done = control::set_condition(set.condition, part, *value); !done)
+        return invalid_request(fmt::format("{}: {}", part.name, done.error().message));
+    return {};
+}
+
+template <sieve_part Part>
+SetOption option_of_part() {
+    const control::ConditionPart& part = control::condition_parts()[Part];
+    return {part.name, part.value, false, part.help, set_part<Part>};
+}
+
+const SetOption own_options[] = {
     {"action", "drop|pass|count", false, "what a match does",
      [](SetArgument& set, const std::optional<std::string>& value) -> Status {
          SIEVE_ASSIGN(control::WantedAction action, control::parse_action(value.value_or("")));
@@ -114,6 +138,9 @@ constexpr SetOption own_options[] = {
          set.keeps_replies_out = action == SIEVE_ACTION_DROP;
          return {};
      }},
+    option_of_part<SIEVE_PART_DPORT>(),
+    option_of_part<SIEVE_PART_SPORT>(),
+    option_of_part<SIEVE_PART_PROTO>(),
     {"verify", "FILE", true, "exact verification of matches",
      [](SetArgument& set, const std::optional<std::string>& value) -> Status {
          if (value && value->empty()) return invalid_request("verify= without a feed");
@@ -175,12 +202,12 @@ Status set_option(const std::string& piece, SetArgument& set) {
     const auto option = std::find_if(all.begin(), all.end(),
                                      [&](const control::BuildOption& o) { return word.name == o.name; });
     if (option == all.end())
-        return invalid_request(
-            fmt::format("unknown option `{}` of a set, expected action=drop|pass|count, "
-                        "limit=PPS[/BURST], redirect=INTERFACE|cpu:NUMBER, replies=pass|drop, verify, "
-                        "feed=FILE, an option "
-                        "of URLs such as header-file=FILE, or an option of `build` such as fpr=1e-5",
-                        piece));
+        return invalid_request(fmt::format(
+            "unknown option `{}` of a set, expected action=drop|pass|count, "
+            "limit=PPS[/BURST], redirect=INTERFACE|cpu:NUMBER, replies=pass|drop, dport=PORTS, sport=PORTS, "
+            "proto=PROTOCOLS, verify, feed=FILE, an option of URLs such as header-file=FILE, or an option of "
+            "`build` such as fpr=1e-5",
+            piece));
     if (word.value.has_value() != (option->value != nullptr))
         return invalid_request(option->value != nullptr
                                    ? fmt::format("expected {}={}", option->name, option->value)
@@ -202,7 +229,7 @@ Result<SetArgument> parse_set_argument(const std::string& text) {
     set.name = text.substr(0, equals);
     if (!kernel::is_set_name(set.name))
         return invalid_request(fmt::format("`{}`: a set's name is {}", set.name, kernel::set_name_form()));
-    const std::vector<std::string> pieces = join_fields(split(text.substr(equals + 1)));
+    const std::vector<std::string> pieces = join_lists(split(text.substr(equals + 1)));
     if (pieces.front().empty())
         return invalid_request(fmt::format("`{}`: a set without an image or feed", text));
     set.sources.push_back(pieces.front());

@@ -6,12 +6,14 @@
 // SOURCE is an image or a feed (list_sources.hpp), up to the first comma. An OPTION is
 //
 //     action=drop|pass|count, redirect=INTERFACE, redirect=cpu:NUMBER    what a match does
+//     dport=PORTS, sport=PORTS, proto=PROTOCOLS                          which packets match
 //     verify, verify=FEED                                                exact verification
 //     feed=FILE                                                          one more feed of the same set
 //     certificates=FILE, header-file=FILE and more                       how servers are asked
 //     any option of `build` without its dashes, such as fpr=1e-5, kind=dleft64 or skip-invalid
 //
-// `key` is followed by fields until the next option: key=src,dport,fpr=1e-5.
+// `key` is followed by fields until the next option: key=src,dport,fpr=1e-5. Likewise `dport` and `sport` by
+// ports and ranges, and `proto` by protocols: dport=22,8000-8100,proto=tcp,udp,action=drop.
 #pragma once
 
 #include <optional>

@@ -167,23 +167,26 @@ constexpr char help_of_force[] =
 } // namespace
 
 void add_set(CLI::App& app, Context& context) {
-    add_command(app, context, "set", "change one set's action or place in the order; everything else stays",
-                [&context](Arguments command) -> Action {
-                    auto arguments = std::make_shared<EditArguments>();
-                    command.add("IFACE", arguments->interface, "the interface").required();
-                    command.add("NAME", arguments->name, "the set, which is in force").required();
-                    command
-                        .add("EDIT", arguments->words,
-                             "action=drop|pass|count, limit=PPS[/BURST] or redirect=INTERFACE|cpu:NUMBER, "
-                             "replies=pass|drop, and before=NAME, after=NAME, first or last")
-                        .required();
-                    add_hook(command, arguments->hook, "the one that has the set if not given");
-                    command.add_flag("--keep-counters", arguments->keep_counters,
-                                     "under another action, too, go on with the set's counters");
-                    command.add_flag("--force", arguments->force, help_of_force);
-                    arguments->safety.add_to(command);
-                    return [arguments, &context] { return run_set(*arguments, context); };
-                });
+    add_command(
+        app, context, "set",
+        "change one set's action, condition or place in the order; everything else stays",
+        [&context](Arguments command) -> Action {
+            auto arguments = std::make_shared<EditArguments>();
+            command.add("IFACE", arguments->interface, "the interface").required();
+            command.add("NAME", arguments->name, "the set, which is in force").required();
+            command
+                .add("EDIT", arguments->words,
+                     "action=drop|pass|count, limit=PPS[/BURST] or redirect=INTERFACE|cpu:NUMBER, "
+                     "replies=pass|drop, dport=PORTS, sport=PORTS and proto=PROTOCOLS, each any for no "
+                     "condition, and before=NAME, after=NAME, first or last")
+                .required();
+            add_hook(command, arguments->hook, "the one that has the set if not given");
+            command.add_flag("--keep-counters", arguments->keep_counters,
+                             "under another action, too, go on with the set's counters");
+            command.add_flag("--force", arguments->force, help_of_force);
+            arguments->safety.add_to(command);
+            return [arguments, &context] { return run_set(*arguments, context); };
+        });
 }
 
 void add_add(CLI::App& app, Context& context) {

@@ -58,7 +58,16 @@ std::string reason_text(const control::SetAnswer& answer, const std::optional<Se
 
 std::string answer_text(const control::SetAnswer& answer) {
     if (!answer.asked()) return fmt::format("not asked: it needs {}", format_fields(answer.lacking));
-    return answer.matched ? "matches" : "does not match";
+    if (!answer.matched) return "does not match";
+    switch (answer.met) {
+    case control::Met::no:
+        return "holds the key, but only for other packets";
+    case control::Met::depends:
+        return "holds the key, for some packets";
+    case control::Met::yes:
+        break;
+    }
+    return "matches";
 }
 
 } // namespace
@@ -124,6 +133,10 @@ nlohmann::ordered_json explanation_json(const ExplainedKey& explained,
              {"lacking", answer.asked() ? nlohmann::ordered_json()
                                         : nlohmann::ordered_json(format_fields(answer.lacking))},
              {"matched", answer.matched},
+             {"condition", control::describe_condition(answer.status.set.condition)},
+             {"condition_met", answer.met == control::Met::depends
+                                   ? nlohmann::ordered_json("perhaps")
+                                   : nlohmann::ordered_json(answer.met == control::Met::yes)},
              {"verified", answer.status.verified()},
              {"expected_rate", answer.status.expected_rate()}});
     return out;
@@ -148,9 +161,17 @@ void print_explanation(const ExplainedKey& explained, const std::optional<Search
                             : *explanation.is_reply
                                 ? "but such a packet passes: it answers a flow that this host began"
                                 : "replies pass, but such a packet answers no flow that this host began");
-    for (const std::size_t i : explanation.open)
-        print_out("  unless set {} matches first: the key lacks its {}\n",
-                  explanation.sets[i].status.set.name, format_fields(explanation.sets[i].lacking));
+    for (const std::size_t i : explanation.open) {
+        const control::SetAnswer& answer = explanation.sets[i];
+        const std::string& name = answer.status.set.name;
+        if (!answer.asked())
+            print_out("  unless set {} matches first: the key lacks its {}\n", name,
+                      format_fields(answer.lacking));
+        else
+            print_out("  unless the packet has {}: then set {} decides ({})\n",
+                      control::describe_condition(answer.status.set.condition), name,
+                      action_name(answer.status.set.action));
+    }
     for (const control::SetAnswer& answer : explanation.sets)
         print_out("  {:<31} {:<8} {}\n", answer.status.set.name, describe_action(action_of(answer)),
                   answer_text(answer));

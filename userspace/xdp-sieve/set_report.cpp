@@ -15,6 +15,9 @@ void add_action(nlohmann::json& out, SetAction action) {
     if (action.action == SIEVE_ACTION_LIMIT)
         out["limit"] = {{"packets_per_second", action.target}, {"burst", action.burst}};
     if (control::may_drop(action.action)) out["replies"] = action.keeps_replies_out ? "drop" : "pass";
+    for (const control::ConditionPart& part : control::condition_parts())
+        if ((action.condition.fields & part.field) != 0)
+            out[part.name] = condition_values(action.condition, part);
     if (action.action < SIEVE_ACTION_FIRST_REDIRECT) return;
     const kernel::Target target{action.action, action.target};
     out["target"] = kernel::target_name(target);

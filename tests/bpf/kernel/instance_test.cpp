@@ -62,5 +62,23 @@ TEST(Instance, AnotherVersionSaysSo) {
         << found.error().message;
 }
 
+// A build from before has the same version while none was released, and less in its control block.
+TEST(Instance, AnotherLayoutSaysSo) {
+    const BpfObject object = value_or_fail(BpfObject::load({}));
+    const auto copy = [](int fd) { return UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 0)); };
+    const auto found_with = [&](std::size_t bytes) {
+        LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
+        UniqueFd control(bpf_map_create(BPF_MAP_TYPE_ARRAY, SIEVE_MAP_CONTROL, sizeof(std::uint32_t),
+                                        static_cast<std::uint32_t>(bytes), 1, &options));
+        return Instance::from_maps(std::move(control), copy(object.instance().sets_fd()),
+                                   copy(object.instance().stats_fd()), {});
+    };
+    EXPECT_TRUE(found_with(sizeof(sieve_control)));
+    const auto older =
+        found_with(sizeof(sieve_control) - SIEVE_BANKS * sizeof(sieve_condition[SIEVE_MAX_SETS]));
+    ASSERT_FALSE(older);
+    EXPECT_EQ(older.error().kind, ErrorKind::other_version);
+}
+
 } // namespace
 } // namespace sieve::kernel

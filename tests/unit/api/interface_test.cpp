@@ -394,6 +394,8 @@ TEST_F(Interface, BadArgumentsAreErrorsAndNoCrashes) {
     CHECK(libsieve_table_add, table(), set_name(), text("path", feed),
           text_or_null("action", "drop", {"", "explode", "limit=", "limit=0", "limit=99999999999999999999"}),
           error());
+    CHECK(libsieve_table_set_condition, table(), text("set", "bad", {"", "absent"}),
+          text("field", "dport", {"", "src"}), text("values", "22", {"", "22-", "70000"}), error());
     CHECK(libsieve_table_allow_lockout, table(), error());
     CHECK(libsieve_table_protect_list, table(), feed_path(), error());
     CHECK(libsieve_table_set_force, table(), error());

@@ -442,6 +442,7 @@ class FakeKernel final : public control::Kernel {
             now.target = set.target;
             now.burst = set.burst;
             now.keeps_replies_out = set.keeps_replies_out;
+            now.condition = set.condition;
             now.slot = static_cast<std::uint32_t>(table.sets.size());
             // A slot that no packet has used has counted something once.
             if (set.fresh_counters) now.baseline.packets += 1'000'000;

@@ -99,7 +99,9 @@ TEST_F(Completion, OptionsOfASet) {
     EXPECT_EQ(texts({"load", "eth0", "x=f,kind=bl"}), (Texts{"x=f,kind=blocked", "x=f,kind=bloom"}));
     EXPECT_EQ(texts({"load", "eth0", "x=f,redirect="}),
               (Texts{"x=f,redirect=eth0", "x=f,redirect=wg0", "x=f,redirect=cpu:"}));
-    EXPECT_EQ(texts({"load", "eth0", "x=f,key=src,dp"}), Texts{"x=f,key=src,dport"});
+    EXPECT_EQ(texts({"load", "eth0", "x=f,key=src,dp"}), (Texts{"x=f,key=src,dport=", "x=f,key=src,dport"}));
+    EXPECT_EQ(texts({"load", "eth0", "x=f,proto=ic"}), (Texts{"x=f,proto=icmp", "x=f,proto=icmpv6"}));
+    EXPECT_EQ(texts({"set", "eth0", "bad", "proto=tcp,s"}), Texts{"proto=tcp,sctp"});
     EXPECT_EQ(texts({"load", "eth0", "x=f,key=src,f"}),
               (Texts{"x=f,key=src,feed=", "x=f,key=src,format=", "x=f,key=src,fpr="}));
 }

@@ -23,6 +23,15 @@ TEST(EditArgument, SaysWhatBecomesOfASet) {
     EXPECT_EQ(parse_position({"before=x"})->other, "x");
 }
 
+TEST(EditArgument, ChangesSomeFieldsOfACondition) {
+    const auto edit = parse_edit({"dport=22,443", "proto=any"});
+    ASSERT_TRUE(edit) << edit.error().message;
+    EXPECT_EQ(edit->condition.fields, SIEVE_FIELD_DPORT | SIEVE_FIELD_PROTO);
+    EXPECT_EQ(control::describe_condition(edit->condition.to), "dport=22,443");
+    EXPECT_EQ(parse_edit({"sport=any"})->condition.fields, std::uint32_t{SIEVE_FIELD_SPORT});
+    EXPECT_EQ(parse_edit({"first"})->condition.fields, 0U);
+}
+
 TEST(EditArgument, RefusesWhatIsNoEdit) {
     for (const std::vector<std::string>& words :
          std::vector<std::vector<std::string>>{{"action"},
@@ -33,6 +42,10 @@ TEST(EditArgument, RefusesWhatIsNoEdit) {
                                                {"first=x"},
                                                {"last="},
                                                {"x=y"},
+                                               {"dport"},
+                                               {"dport="},
+                                               {"sport=ssh"},
+                                               {"dport=22", "dport=443"},
                                                {""},
                                                {"="},
                                                {"first", "last"},
@@ -44,8 +57,8 @@ TEST(EditArgument, RefusesWhatIsNoEdit) {
         EXPECT_EQ(edit.error().kind, ErrorKind::invalid_request);
         EXPECT_EQ(edit.error().message.find("`" + words.back() + "`"), 0U) << edit.error().message;
     }
-    for (const std::vector<std::string>& words :
-         std::vector<std::vector<std::string>>{{"action=drop"}, {"redirect=eth1"}, {"first", "last"}, {"x"}})
+    for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+             {"action=drop"}, {"redirect=eth1"}, {"dport=any"}, {"first", "last"}, {"x"}})
         EXPECT_FALSE(parse_position(words)) << words.back();
 }
 

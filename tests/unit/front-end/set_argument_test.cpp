@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "libsieve/control/spec/build_options.hpp"
+
 namespace sieve::cli {
 namespace {
 
@@ -69,6 +71,36 @@ TEST(SetArgument, HowServersAreAsked) {
         EXPECT_FALSE(parse_set_argument(std::string("a=https://h/l,") + wrong)) << wrong;
 }
 
+TEST(SetArgument, Conditions) {
+    const auto said = [](const std::string& text) {
+        return control::describe_condition(parsed(text).condition);
+    };
+    EXPECT_EQ(said("a=f"), "");
+    EXPECT_EQ(said("a=f,dport=22"), "dport=22");
+    EXPECT_EQ(said("a=f,dport=22,443,8000-8100,action=pass"), "dport=22,443,8000-8100");
+    EXPECT_EQ(parsed("a=f,dport=22,443,action=pass").action->action, SIEVE_ACTION_PASS);
+    EXPECT_EQ(said("a=f,proto=tcp,udp,47,dport=22,80,verify"), "dport=22,80,proto=tcp,udp,gre");
+    EXPECT_TRUE(parsed("a=f,proto=tcp,udp,47,dport=22,80,verify").verify);
+    EXPECT_EQ(said("a=f,sport=any"), "");
+    EXPECT_EQ(parsed("a=22,dport=1,2").sources, std::vector<std::string>{"22"});
+    // Fields of a key are no ports of a condition.
+    EXPECT_EQ(parsed("a=f,key=src,dport,proto,dport=22").feed.fields,
+              SIEVE_FIELD_SRC | SIEVE_FIELD_DPORT | SIEVE_FIELD_PROTO);
+    EXPECT_TRUE(parsed("a=f,dport=22").feed.chosen.empty()) << "no option of a feed";
+    for (const char* wrong : {"dport", "dport=", "dport=ssh", "dport=22,ssh", "dport=22,dport=443",
+                              "proto=tpc", "proto=tcp,any", "sport=70000", "22"})
+        EXPECT_FALSE(parse_set_argument(std::string("a=f,") + wrong)) << wrong;
+}
+
+// Else a list of protocols would take it for one more.
+TEST(SetArgument, NoOptionIsCalledLikeAProtocol) {
+    const control::ConditionPart& proto = control::condition_parts()[SIEVE_PART_PROTO];
+    for (const SetOption& option : set_options())
+        EXPECT_FALSE(continues_list(proto, option.name)) << option.name;
+    for (const control::BuildOption& option : control::build_options())
+        EXPECT_FALSE(continues_list(proto, option.name)) << option.name;
+}
+
 TEST(SetArgument, ASourceEndsAtTheFirstCommaWhateverItLooksLike) {
     EXPECT_EQ(parsed("x=key=src,key=src,dst").sources, std::vector<std::string>{"key=src"});
     const auto wrong = parse_set_argument("x=key=src,dst");
@@ -121,7 +153,8 @@ TEST(SetArgument, WhatMakesNoSenseIsNamed) {
              {"bad=f,skip-invalid=1", "takes no value"},
              {"bad=f,key=source", "key=source: "},
              {"bad=f,kind=round", "kind=round: "},
-             {"bad=f,dport", "unknown option `dport`"}}) {
+             {"bad=f,dst", "unknown option `dst`"},
+             {"bad=f,dport", "expected dport=PORTS"}}) {
         const auto set = parse_set_argument(text);
         ASSERT_FALSE(set) << text;
         EXPECT_EQ(set.error().kind, ErrorKind::invalid_request);

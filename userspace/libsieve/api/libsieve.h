@@ -240,6 +240,13 @@ LIBSIEVE_API bool libsieve_table_keep_replies_out(libsieve_table* table, const c
                                                   libsieve_error** error);
 
 /*
+ * Gives this set of the table a condition: only packets match whose `field`, "dport", "sport" or "proto", is
+ * one of `values`, such as "22,443,8000-8100" or "tcp,udp". "any": there is no condition on the field.
+ */
+LIBSIEVE_API bool libsieve_table_set_condition(libsieve_table* table, const char* set, const char* field,
+                                               const char* values, libsieve_error** error);
+
+/*
  * Applies the table even if it drops an address that this host lives by: its own on the interface, its
  * gateways and resolvers, the peers of administrators' sessions, and those of libsieve_table_protect_list().
  * Otherwise such a table is refused (LIBSIEVE_ERROR_LOCKOUT).

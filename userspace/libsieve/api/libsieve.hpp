@@ -297,6 +297,14 @@ class Table {
         return std::monostate{};
     }
 
+    // Only packets match this set whose field ("dport", "sport" or "proto") is one of the values.
+    Status set_condition(const std::string& set, const std::string& field, const std::string& values) {
+        libsieve_error* error = nullptr;
+        if (!libsieve_table_set_condition(table_.get(), set.c_str(), field.c_str(), values.c_str(), &error))
+            return detail::take(error);
+        return std::monostate{};
+    }
+
     // Applies the table even if it drops an address that this host lives by.
     Status allow_lockout() {
         libsieve_error* error = nullptr;

@@ -21,6 +21,17 @@ using sieve::api::parse_hook;
 using sieve::api::parse_pass_or_drop;
 using sieve::api::parse_probation;
 
+namespace {
+
+sieve::Status set_part(sieve_condition& condition, const std::string& field, const std::string& values) {
+    for (const sieve::control::ConditionPart& part : sieve::control::condition_parts())
+        if (field == part.name) return sieve::control::set_condition(condition, part, values);
+    return sieve::invalid_request(
+        fmt::format("field `{}` of a condition: expected dport, sport or proto", field));
+}
+
+} // namespace
+
 bool libsieve_table_new(const char* interface, const char* hook, libsieve_table** table,
                         libsieve_error** error) {
     return guarded(error, {{"interface", interface}, {"table", table}}, [&]() -> sieve::Status {
@@ -66,6 +77,16 @@ bool libsieve_table_keep_replies_out(libsieve_table* table, const char* set, lib
             }
         return sieve::invalid_request(fmt::format("set {}: the table has no such set", set));
     });
+}
+
+bool libsieve_table_set_condition(libsieve_table* table, const char* set, const char* field,
+                                  const char* values, libsieve_error** error) {
+    return guarded(error, {{"table", table}, {"set", set}, {"field", field}, {"values", values}},
+                   [&]() -> sieve::Status {
+                       for (sieve::control::SetSpec& one : table->spec.sets)
+                           if (one.name == set) return set_part(one.condition, field, values);
+                       return sieve::invalid_request(fmt::format("set {}: the table has no such set", set));
+                   });
 }
 
 bool libsieve_table_add(libsieve_table* table, const char* name, const char* path, const char* action,

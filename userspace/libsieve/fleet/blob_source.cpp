@@ -31,6 +31,10 @@ namespace {
 constexpr std::array<std::string_view, 3> reading_options = {"key", "format", "skip-invalid"};
 
 Result<std::string> action_of(const control::SetSpec& spec) {
+    if (spec.condition.fields != 0)
+        return invalid_request(
+            fmt::format("set {}: {} is a node's configuration, expected neither ports nor protocols",
+                        spec.name, control::describe_condition(spec.condition)));
     if (!spec.action) return std::string();
     const std::string name = control::action_name(spec.action->action);
     if (name != "drop" && name != "pass" && name != "count")

@@ -323,11 +323,11 @@ TableInForce SetTable::read() const {
         const std::uint32_t slot = policy.entry[i].slot & (SIEVE_SLOTS - 1);
         const sieve_slot& note = policy.slot[slot];
         const std::uint32_t joined = policy.entry[i].joined;
-        table.sets.push_back({slot_name(note), static_cast<sieve_action>(policy.entry[i].action),
-                              policy.entry[i].target, slot, note.map_id, note.exact_id, note.baseline,
-                              note.verified_baseline, policy.limit[slot].burst, note.over_baseline,
-                              note.inserted_id, joined != 0 ? std::optional(joined - 1) : std::nullopt,
-                              (policy.entry[i].flags & SIEVE_ENTRY_KEEPS_REPLIES_OUT) != 0});
+        table.sets.push_back(
+            {slot_name(note), static_cast<sieve_action>(policy.entry[i].action), policy.entry[i].target, slot,
+             note.map_id, note.exact_id, note.baseline, note.verified_baseline, policy.limit[slot].burst,
+             note.over_baseline, note.inserted_id, joined != 0 ? std::optional(joined - 1) : std::nullopt,
+             (policy.entry[i].flags & SIEVE_ENTRY_KEEPS_REPLIES_OUT) != 0, policy.condition[i]});
     }
     return table;
 }
@@ -401,6 +401,8 @@ Result<sieve_policy> SetTable::policy_of(const WantedTable& wanted, const sieve_
         unsigned flags = 0;
         if (note.exact_id != 0) flags |= SIEVE_ENTRY_VERIFY;
         if (set.keeps_replies_out) flags |= SIEVE_ENTRY_KEEPS_REPLIES_OUT;
+        if (set.condition.fields != 0) flags |= SIEVE_ENTRY_CONDITION;
+        policy.condition[policy.sets] = set.condition;
         policy.entry[policy.sets++] = {.slot = static_cast<__u8>(slot),
                                        .action = static_cast<__u8>(set.action),
                                        .flags = static_cast<__u8>(flags),

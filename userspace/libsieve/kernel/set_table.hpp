@@ -34,6 +34,7 @@ struct SetInForce {
     // Its number in the table's joint filter; nothing: the set is asked by its own filter.
     std::optional<std::uint32_t> joined{};
     bool keeps_replies_out = false; // it drops answers to own flows, too
+    sieve_condition condition{};    // only packets that meet it match; asks for no field: all do
 };
 
 // All sets in force, in the order they are asked.
@@ -65,6 +66,7 @@ struct WantedSet {
     bool fresh_counters = false;    // its counters start at zero even if the name is in force
     bool keep_inserted = false;     // a new filter takes over the present one's map of inserted keys
     bool keeps_replies_out = false; // of a set that drops: it drops answers to own flows, too
+    sieve_condition condition{};    // only packets that meet it match; asks for no field: all do
     // Packets look for the filter in the table of sets once each, so that it may change places with the
     // present one while they are under way. True of single addresses of kind exact (bpf/lookup.h).
     bool found_once = false;

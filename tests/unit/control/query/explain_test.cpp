@@ -58,6 +58,26 @@ TEST(Explain, ASetWhoseFieldsAreMissingStaysOpen) {
     EXPECT_EQ(some.open, std::vector<std::size_t>{1});
 }
 
+// The key says whether packets meet a condition, as far as it goes.
+TEST(Explain, AConditionDecidesWithTheKey) {
+    Fixture f;
+    f.kernel.replay_hits = 0b111;
+    kernel::SetInForce& pairs = f.kernel.running.table.sets[1];
+    ASSERT_TRUE(set_condition(pairs.condition, condition_parts()[SIEVE_PART_SPORT], "1024-65535"));
+    const Explanation depends = f.ask("192.0.2.1 443", "src,dport");
+    EXPECT_EQ(depends.sets[1].met, Met::depends);
+    EXPECT_TRUE(depends.sets[1].matched) << "the set holds the key";
+    EXPECT_EQ(depends.open, std::vector<std::size_t>{1});
+    EXPECT_EQ(depends.decided_by, 2U);
+    const Explanation met = f.ask("192.0.2.1 1024 443", "src,sport,dport");
+    EXPECT_EQ(met.sets[1].met, Met::yes);
+    EXPECT_EQ(met.decided_by, 1U);
+    const Explanation unmet = f.ask("192.0.2.1 1023 443", "src,sport,dport");
+    EXPECT_EQ(unmet.sets[1].met, Met::no);
+    EXPECT_TRUE(unmet.open.empty());
+    EXPECT_EQ(unmet.decided_by, 2U);
+}
+
 TEST(Explain, WithoutAMatchTheDefaultDecides) {
     Fixture f;
     f.kernel.running.table.default_action = SIEVE_ACTION_DROP;

@@ -151,6 +151,40 @@ TEST_F(FindDropReason, WhatCannotBeKnownIsNoReason) {
     EXPECT_EQ(reason(SIEVE_ACTION_DROP), "passes");
 }
 
+// A set with a condition says nothing either about a packet whose ports are not known, and what it says of
+// others depends on them.
+TEST_F(FindDropReason, AConditionCountsAsFarAsItIsKnown) {
+    const auto condition = [&](std::size_t i, sieve_part part, const char* values) {
+        sets[i].condition = {};
+        ASSERT_TRUE(set_condition(sets[i].condition, condition_parts()[part], values));
+    };
+    set(SIEVE_ACTION_DROP, true);
+    condition(0, SIEVE_PART_DPORT, "22");
+    EXPECT_EQ(reason(), "passes") << "the port is not known";
+    EXPECT_EQ(reason(SIEVE_ACTION_DROP), "default");
+    question.key.word[4] = sieve_transport_word(50000, 22, IPPROTO_TCP);
+    question.known = src | SIEVE_FIELD_TRANSPORT;
+    EXPECT_EQ(reason(), "0");
+    condition(0, SIEVE_PART_DPORT, "23-65535");
+    EXPECT_EQ(reason(), "passes");
+    question.known = src;
+    condition(0, SIEVE_PART_DPORT, "0-65535");
+    EXPECT_EQ(reason(), "0") << "whatever the port is";
+    condition(0, SIEVE_PART_PROTO, "udp");
+    EXPECT_EQ(reason(), "passes");
+    // A set that passes saves what it may match, and nothing that it cannot match.
+    sets[0].action = SIEVE_ACTION_PASS;
+    condition(0, SIEVE_PART_DPORT, "80");
+    EXPECT_EQ(reason(SIEVE_ACTION_DROP), "passes");
+    matching[0] = false;
+    EXPECT_EQ(reason(SIEVE_ACTION_DROP), "default") << "it does not hold the address";
+    matching[0] = true;
+    question.known = src | SIEVE_FIELD_TRANSPORT;
+    EXPECT_EQ(reason(SIEVE_ACTION_DROP), "default") << "the packet is for another port";
+    condition(0, SIEVE_PART_DPORT, "22");
+    EXPECT_EQ(reason(SIEVE_ACTION_DROP), "passes");
+}
+
 // Unless it matches whatever the port and the protocol are.
 TEST_F(FindDropReason, AnOpenFieldNeedNotBeKnown) {
     for (const std::uint32_t fields : {src | dport, src | proto, src | dport | proto}) {
@@ -243,6 +277,25 @@ TEST_F(LockedOut, ALoadIsRefusedWithTheAddressTheSetAndTheLine) {
     }
     spec.sets = {bad({"198.51.100.1"})};
     EXPECT_EQ(load(), "");
+}
+
+// A session is the packets of its ports.
+TEST_F(LockedOut, AConditionOnOtherPortsLocksNobodyOut) {
+    SetSpec set = bad({"203.0.113.5"});
+    const ConditionPart& dport_part = condition_parts()[SIEVE_PART_DPORT];
+    ASSERT_TRUE(set_condition(set.condition, dport_part, "22"));
+    spec.sets = {set};
+    EXPECT_NE(load().find("set bad would drop 203.0.113.5"), std::string::npos);
+    ASSERT_TRUE(set_condition(set.condition, dport_part, "80,443"));
+    spec.sets = {set};
+    EXPECT_EQ(load(), "");
+    // With the set in force, the condition alone changes.
+    SetEdit edit;
+    ASSERT_TRUE(set_condition(edit.condition.to, dport_part, "1-1023"));
+    edit.condition.fields = dport;
+    const auto refused = edit_set(kernel, {.interface = "eth0"}, "bad", edit, {}, safety);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().kind, ErrorKind::lockout) << refused.error().message;
 }
 
 // All of them at once, whatever drops them, and no more than a person reads.

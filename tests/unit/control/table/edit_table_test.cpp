@@ -140,6 +140,43 @@ TEST_F(EditTable, ALimitIsAnActionWithItsBurst) {
     refused(edit_default(kernel, eth0, SIEVE_ACTION_DROP, false, {}), ErrorKind::invalid_request);
 }
 
+TEST_F(EditTable, AConditionChangesFieldByField) {
+    const kernel::TableInForce before = kernel.running.table;
+    const auto change = [&](const char* dport, const char* proto) {
+        SetEdit edit;
+        const auto put = [&](sieve_part number, const char* text) {
+            if (text == nullptr) return;
+            const ConditionPart& part = condition_parts()[number];
+            ASSERT_TRUE(set_condition(edit.condition.to, part, text));
+            edit.condition.fields |= part.field;
+        };
+        put(SIEVE_PART_DPORT, dport);
+        put(SIEVE_PART_PROTO, proto);
+        return edit;
+    };
+    const auto done = edit_set(kernel, eth0, "bad", change("22,443", nullptr), {});
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_EQ(describe_action(done->now), "drop,dport=22,443");
+    EXPECT_EQ(describe_condition(set("bad").condition), "dport=22,443");
+    EXPECT_EQ(set("bad").map_id, before.find("bad")->map_id);
+    EXPECT_EQ(set("bad").inserted_id, 700U);
+    EXPECT_EQ(set("bad").baseline.packets, 1'000'011U) << "other packets match from now on";
+    expect_the_rest(before, "bad");
+    ASSERT_TRUE(edit_set(kernel, eth0, "bad", change(nullptr, "tcp"), {}));
+    EXPECT_EQ(describe_condition(set("bad").condition), "dport=22,443,proto=tcp");
+    // Another action, another place and another default leave it as it is.
+    ASSERT_TRUE(edit_set(kernel, eth0, "bad", action(SIEVE_ACTION_COUNT), {}));
+    ASSERT_TRUE(edit_set(kernel, eth0, "seen", place(Where::first), {}));
+    ASSERT_TRUE(edit_default(kernel, eth0, SIEVE_ACTION_DROP, false, {}));
+    EXPECT_EQ(describe_condition(set("bad").condition), "dport=22,443,proto=tcp");
+    const auto same = edit_set(kernel, eth0, "bad", change("443,22", nullptr), {});
+    ASSERT_TRUE(same);
+    EXPECT_FALSE(same->table.changed);
+    ASSERT_FALSE(edit_set(kernel, eth0, "bad", change(nullptr, "icmp"), {}));
+    ASSERT_TRUE(edit_set(kernel, eth0, "bad", change("any", "any"), {}));
+    EXPECT_TRUE(set("bad").condition == sieve_condition{});
+}
+
 TEST_F(EditTable, WhatMakesNoSense) {
     refused(edit_set(kernel, eth0, "bad", {}, {}), ErrorKind::invalid_request);
     refused(edit_set(kernel, eth0, "bad", place(Where::before, "bad"), {}), ErrorKind::invalid_request);

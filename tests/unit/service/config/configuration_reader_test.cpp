@@ -483,6 +483,12 @@ const Wrong wrong[] = {
     {"Action", in_set("action = \"reject\""), 6, "set.bad.action", R"("drop", "pass" or "count")"},
     {"ActionAndRedirect", in_set("action = \"drop\"\nredirect = \"eth1\""), 7, "set.bad.redirect",
      "an action already"},
+    {"Ports", in_set("dport = [22, \"ssh\"]"), 6, "set.bad.dport", "`ssh`: expected ports and ranges"},
+    {"NoPorts", in_set("sport = []"), 6, "set.bad.sport", "expected ports and ranges"},
+    {"PortsByName", in_set("dport = { ssh = 22 }"), 6, "set.bad.dport", "`a table`: expected ports"},
+    {"Protocol", in_set("proto = \"tpc\""), 6, "set.bad.proto",
+     "`tpc`: expected names or numbers of protocols"},
+    {"PortsOfIcmp", in_set("proto = \"icmp\"\ndport = 8"), 4, "set.bad", "no such protocol has ports"},
     {"Empty", in_set("empty = 0"), 6, "set.bad.empty", "true or false, found 0"},
     {"EmptyOfPairs", in_set("empty = true\nkey = \"src,dport\""), 6, "set.bad.empty",
      "only a list of single addresses may be empty"},
@@ -639,6 +645,8 @@ TEST(ConfigurationText, ReadsBackToTheSame) {
                      "= true }]"),
         in_set("guards.unchecked-images = true"),
         in_set("action = \"drop\"\nreplies = \"drop\""),
+        in_set("dport = [22, 443, \"8000-8100\"]\nproto = \"tcp\""),
+        in_set("sport = 53\nproto = [\"udp\", 253]"),
         in_interface("replies = \"pass\"\nmax-flows = 100"),
         with_sources(crowdsec(", origins = [\"lists\"], poll = \"90s\"")),
         with_sources("{ url = \"http://a\", " + std::string(all_access) + " }"),
@@ -665,6 +673,7 @@ TEST(ConfigurationText, ReadsBackToTheSame) {
         EXPECT_EQ(a.guards.unchecked_images, b.guards.unchecked_images);
         EXPECT_EQ(a.action.has_value(), b.action.has_value());
         EXPECT_EQ(a.keeps_replies_out, b.keeps_replies_out);
+        EXPECT_TRUE(a.condition == b.condition);
         EXPECT_EQ(configuration.interfaces[0].replies, again.interfaces[0].replies);
         EXPECT_EQ(configuration.interfaces[0].max_flows, again.interfaces[0].max_flows);
         EXPECT_EQ(configuration.listen, again.listen);

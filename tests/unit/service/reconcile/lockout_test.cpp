@@ -123,6 +123,21 @@ class TableLockout : public Lockout {
     HostAddress& session() { return host.addresses[0]; }
 };
 
+// A friend whose list is for other ports is no help.
+TEST_F(TableLockout, AFriendOfAnotherPortDoesNotHelp) {
+    configuration.interfaces[0].default_action = SIEVE_ACTION_DROP;
+    configuration.sets[0].feed.fields = SIEVE_FIELD_SRC;
+    files.feed("friends.txt", {"203.0.113.5"});
+    const auto& dport = control::condition_parts()[SIEVE_PART_DPORT];
+    ASSERT_TRUE(set_condition(configuration.sets[0].condition, dport, "80"));
+    const auto report = run();
+    ASSERT_FALSE(report);
+    EXPECT_NE(report.error().message.find("no set that passes holds 203.0.113.5"), std::string::npos)
+        << report.error().message;
+    ASSERT_TRUE(set_condition(configuration.sets[0].condition, dport, "22"));
+    EXPECT_TRUE(goes());
+}
+
 TEST_F(TableLockout, TheFlowOfASessionIsAskedAbout) {
     CycleOptions options;
     options.on_failure = OnFailure::go_on;

@@ -334,6 +334,22 @@ TEST_F(Reconcile, ActionsAndDefaultMatter) {
     EXPECT_TRUE(only_hook().sets[0].other_action());
 }
 
+// Another condition is another table, of the same filters.
+TEST_F(Reconcile, ConditionsMatter) {
+    run("a");
+    run("b");
+    const auto& dport = control::condition_parts()[SIEVE_PART_DPORT];
+    ASSERT_TRUE(set_condition(configuration.sets[1].condition, dport, "22,443"));
+    const HookPlan hook = only_hook();
+    EXPECT_EQ(hook.step, HookStep::change);
+    EXPECT_TRUE(hook.sets[1].other_action());
+    EXPECT_TRUE(hook.sets[1].kept) << "its filter stays";
+    EXPECT_FALSE(hook.sets[1].new_filter);
+    EXPECT_FALSE(hook.sets[0].changes());
+    ASSERT_TRUE(set_condition(kernel.running.table.sets[1].condition, dport, "443,22"));
+    EXPECT_EQ(only_hook().step, HookStep::nothing);
+}
+
 TEST_F(Reconcile, WhatBecomesOfUnreadablePacketsMatters) {
     run("a");
     run("b");

@@ -149,6 +149,39 @@ TEST_F(Guards, ProtectedAddressesAreLeftOut) {
     refuses(Guard::protection, {"192.0.2.1"}, own);
 }
 
+// A set with a condition takes only packets that meet it: of a session, those of its ports.
+TEST_F(Guards, AConditionTakesOnlyItsPackets) {
+    HostAddress session = host_address("192.0.2.9", "an administrator's session (TCP port 22)");
+    session.role = control::HostRole::session;
+    session.ours = host_address("192.0.2.2").address;
+    session.our_port = 22;
+    session.their_port = 50000;
+    protection.host = {session};
+    const auto& dport = control::condition_parts()[SIEVE_PART_DPORT];
+    const auto& sport = control::condition_parts()[SIEVE_PART_SPORT];
+    for (const char* values : {"any", "22", "1-1023"}) {
+        ASSERT_TRUE(set_condition(set.condition, dport, values));
+        refuses(Guard::protection, {"192.0.2.9"}, list_of({"192.0.2.9"}));
+    }
+    ASSERT_TRUE(set_condition(set.condition, dport, "80,443"));
+    passes(list_of({"192.0.2.9"}));
+    set.guards.protect = {"198.51.100.7"};
+    refuses(Guard::protection, {"198.51.100.7"}, list_of({"198.51.100.7"})); // whatever the port is
+    // Of destinations, their port is the packet's.
+    set.feed.fields = SIEVE_FIELD_DST;
+    ASSERT_TRUE(set_condition(set.condition, dport, "50000"));
+    refuses(Guard::protection, {"192.0.2.9"}, list_of({"192.0.2.9"}, SIEVE_FIELD_DST));
+    ASSERT_TRUE(set_condition(set.condition, dport, "22"));
+    passes(list_of({"192.0.2.9"}, SIEVE_FIELD_DST));
+    // Nobody knows to which ports a gateway sends.
+    protection.host = {host_address("192.0.2.9", "a gateway of eth0")};
+    set.feed.fields = SIEVE_FIELD_SRC;
+    passes(list_of({"192.0.2.9"}));
+    ASSERT_TRUE(set_condition(set.condition, dport, "any"));
+    ASSERT_TRUE(set_condition(set.condition, sport, "0-65535"));
+    refuses(Guard::protection, {"192.0.2.9"}, list_of({"192.0.2.9"}));
+}
+
 TEST_F(Guards, AListWithAProtectedAddress) {
     set.guards.protect = {"198.51.100.0/24", "2001:db8::7"};
     refuses(Guard::protection, {"198.51.100.0/24", "protect in [set.bad.guards]"},

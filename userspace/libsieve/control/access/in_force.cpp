@@ -90,7 +90,8 @@ kernel::WantedTable wanted_of(const kernel::TableInForce& table) {
                                .map_fd = -1,
                                .target = set.target,
                                .burst = set.burst,
-                               .keeps_replies_out = set.keeps_replies_out});
+                               .keeps_replies_out = set.keeps_replies_out,
+                               .condition = set.condition});
     return wanted;
 }
 

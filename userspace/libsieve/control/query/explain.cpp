@@ -15,7 +15,8 @@ namespace sieve::control {
 
 namespace {
 
-// The sets that can be asked, each with an action that lets the next one be asked, too.
+// The sets that can be asked, each with an action that lets the next one be asked, too, and without its
+// condition: what the key says about that is known.
 Result<kernel::WantedTable> table_of(Kernel& kernel, const Explanation& explanation,
                                      std::vector<UniqueFd>& maps) {
     const auto open = [&](std::uint32_t id) -> Result<int> {
@@ -48,9 +49,10 @@ Result<kernel::WantedTable> table_of(Kernel& kernel, const Explanation& explanat
 void decide(Explanation& explanation) {
     for (std::size_t i = 0; i < explanation.sets.size(); i++) {
         const SetAnswer& answer = explanation.sets[i];
-        if (answer.status.set.action == SIEVE_ACTION_COUNT) continue;
-        if (!answer.asked()) explanation.open.push_back(i);
-        if (!answer.matched) continue;
+        if (answer.status.set.action == SIEVE_ACTION_COUNT || answer.met == Met::no) continue;
+        const bool depends = answer.matched && answer.met == Met::depends;
+        if (!answer.asked() || depends) explanation.open.push_back(i);
+        if (!answer.matched || depends) continue;
         explanation.decided_by = i;
         return;
     }
@@ -90,7 +92,8 @@ Result<Explanation> explain(Kernel& kernel, const kernel::Hook& hook, const siev
                             .joint_id = table.joint_id};
     for (SetStatus& set : table.sets) {
         const std::uint32_t lacking = set.filter.lookup.fields & ~fields;
-        explanation.sets.push_back({.status = std::move(set), .lacking = lacking});
+        const Met met = is_met(set.set.condition, key, fields);
+        explanation.sets.push_back({.status = std::move(set), .lacking = lacking, .met = met});
     }
     std::vector<UniqueFd> maps;
     SIEVE_ASSIGN(const kernel::WantedTable wanted, table_of(kernel, explanation, maps));

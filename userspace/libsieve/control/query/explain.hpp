@@ -10,6 +10,7 @@
 #include "libsieve/control/access/in_force.hpp"
 #include "libsieve/control/access/kernel.hpp"
 #include "libsieve/control/query/status.hpp"
+#include "libsieve/control/spec/condition.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::control {
@@ -18,7 +19,8 @@ namespace sieve::control {
 struct SetAnswer {
     SetStatus status;
     std::uint32_t lacking = 0; // fields that the set needs and the key does not have: the set was not asked
-    bool matched = false;
+    bool matched = false;      // the set holds the key
+    Met met = Met::yes;        // whether packets with the key meet the set's condition
 
     [[nodiscard]] bool asked() const { return lacking == 0; }
 };
@@ -27,8 +29,8 @@ struct Explanation {
     sieve_action default_action = SIEVE_ACTION_PASS;
     std::vector<SetAnswer> sets;           // in their order
     std::optional<std::size_t> decided_by; // index of the deciding set; nothing: the default decides
-    // Sets that are asked before the decision, and that the key says too little about. If one of them matches
-    // a packet, that set decides.
+    // Sets that are asked before the decision, and that the key says too little about: it lacks their fields,
+    // or those of their condition. If one of them matches a packet, that set decides.
     std::vector<std::size_t> open;
     // The table lets replies pass, and the decision is drop. Whether packets with the key answer a flow of
     // this host; nothing if the key lacks fields, so that some may.

@@ -298,7 +298,7 @@ Result<Asked> asked_of(Kernel& kernel, const ComingTable& coming, TrialSlots& sl
         const Filter filter = fresh != coming.fresh.end() ? Filter{fresh->maps.filter_id, 0}
                                                           : Filter{kept->map_id, kept->exact_id};
         SIEVE_ASSIGN(const std::uint32_t fields, slots.fields_of(filter));
-        asked.sets.push_back({set.action, fields, set.keeps_replies_out});
+        asked.sets.push_back({set.action, fields, set.keeps_replies_out, set.condition});
         asked.filters.push_back(filter);
         asked.names.push_back(set.name);
     }
@@ -318,7 +318,7 @@ Result<Asked> asked_of(Kernel& kernel, const kernel::TableInForce& table, TrialS
     for (const kernel::SetInForce& set : table.sets) {
         const Filter filter{set.map_id, set.exact_id};
         SIEVE_ASSIGN(const std::uint32_t fields, slots.fields_of(filter));
-        asked.sets.push_back({set.action, fields, set.keeps_replies_out});
+        asked.sets.push_back({set.action, fields, set.keeps_replies_out, set.condition});
         asked.filters.push_back(filter);
         asked.names.push_back(set.name);
         asked.joined.push_back(set.joined);
@@ -513,6 +513,16 @@ std::vector<Question> lockout_questions(std::span<const HostAddress> host, const
     return HostQuestions(host, interface, point).run();
 }
 
+Met is_met(const sieve_condition& condition, const Question& question) {
+    const Met met = is_met(condition, question.key, question.known);
+    if (met != Met::depends) return met;
+    const bool always =
+        std::ranges::all_of(made_up_keys(question, condition.fields), [&](const sieve_key& key) {
+            return is_met(condition, key, condition.fields) == Met::yes;
+        });
+    return always ? Met::yes : Met::depends;
+}
+
 Result<std::optional<DropReason>> find_drop_reason(std::span<const AskedSet> sets,
                                                    sieve_action default_action, const Question& question,
                                                    const AskSet& ask) {
@@ -520,6 +530,8 @@ Result<std::optional<DropReason>> find_drop_reason(std::span<const AskedSet> set
     for (std::size_t i = 0; i < sets.size() && !may_pass; i++) {
         const AskedSet& set = sets[i];
         if (set.action == SIEVE_ACTION_COUNT) continue;
+        const Met met = is_met(set.condition, question);
+        if (met == Met::no) continue;
         const bool open = (set.fields & ~question.known) != 0;
         const std::vector<sieve_key> keys =
             open ? made_up_keys(question, set.fields) : std::vector{masked(question.key, set.fields)};
@@ -532,7 +544,7 @@ Result<std::optional<DropReason>> find_drop_reason(std::span<const AskedSet> set
             continue;
         }
         if (set.action == SIEVE_ACTION_PASS) return std::optional<DropReason>();
-        return std::optional<DropReason>(DropReason{i});
+        if (met == Met::yes) return std::optional<DropReason>(DropReason{i});
     }
     if (!may_pass && question.by_default && default_action == SIEVE_ACTION_DROP)
         return std::optional<DropReason>(DropReason{std::nullopt});

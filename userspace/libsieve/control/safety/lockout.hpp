@@ -7,7 +7,7 @@
 // all, of a gateway the addresses alone. A set whose key needs a port or a protocol that is not known is
 // asked about several; only if it matches each of them does it match whatever the field is, as `192.0.2.1 *
 // *` does. Otherwise it gives no answer. If such a set may let the packet pass, the table is given the
-// benefit of the doubt.
+// benefit of the doubt. The same holds of a set with a condition on ports or a protocol that are not known.
 //
 // A match of a set that drops, limits or redirects counts, whatever the address is. That no set matches under
 // a default of drop counts for addresses that must reach this host through this interface: resolvers,
@@ -29,6 +29,7 @@
 #include "libsieve/control/access/ready_set.hpp"
 #include "libsieve/control/joint/join.hpp"
 #include "libsieve/control/safety/host_addresses.hpp"
+#include "libsieve/control/spec/condition.hpp"
 #include "libsieve/control/spec/safety.hpp"
 #include "libsieve/control/spec/set_spec.hpp"
 #include "libsieve/keys/key_set.hpp"
@@ -56,6 +57,10 @@ lockout_questions(const Safety& safety, const std::string& interface, kernel::Ho
 // Asks for these questions when they are needed, for the host may be slow to answer.
 using FindQuestions = std::function<Result<std::vector<Question>>()>;
 
+// Whether the question's packet meets the condition, whatever the ports and the protocol are that the
+// question does not know.
+[[nodiscard]] Met is_met(const sieve_condition& condition, const Question& question);
+
 // What the questions ask a set of these fields. Distinct.
 [[nodiscard]] std::vector<sieve_key> keys_of(std::span<const Question> questions, std::uint32_t fields);
 
@@ -64,6 +69,7 @@ struct AskedSet {
     sieve_action action = SIEVE_ACTION_DROP;
     std::uint32_t fields = 0;
     bool keeps_replies_out = false;
+    sieve_condition condition{};
 };
 
 // What drops a question's packet.

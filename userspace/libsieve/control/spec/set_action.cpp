@@ -66,13 +66,15 @@ const char* action_name(sieve_action action) {
 }
 
 std::string describe_action(SetAction action) {
-    const char* const replies = action.keeps_replies_out ? ",replies=drop" : "";
+    std::string options = describe_condition(action.condition);
+    if (!options.empty()) options.insert(0, 1, ',');
+    if (action.keeps_replies_out) options += ",replies=drop";
     if (action.action == SIEVE_ACTION_LIMIT)
-        return fmt::format("limit={}/{}{}", action.target, action.burst, replies);
+        return fmt::format("limit={}/{}{}", action.target, action.burst, options);
     if (action.action < SIEVE_ACTION_FIRST_REDIRECT)
-        return fmt::format("{}{}", action_name(action.action), replies);
+        return fmt::format("{}{}", action_name(action.action), options);
     const kernel::Target target{action.action, action.target};
-    return fmt::format("redirect={}{}", kernel::target_name(target),
+    return fmt::format("redirect={}{}{}", kernel::target_name(target), options,
                        kernel::target_state(target) == kernel::TargetState::down ? " (down)" : "");
 }
 

@@ -7,6 +7,7 @@
 
 #include <sieve/policy.h>
 
+#include "libsieve/control/spec/condition.hpp"
 #include "libsieve/kernel/set_table.hpp"
 #include "libsieve/util/result.hpp"
 
@@ -34,15 +35,17 @@ struct SetAction {
     // What it drops stays dropped, even if it answers a flow that this host began, on a hook where such
     // replies pass.
     bool keeps_replies_out = false;
+    // Which packets match: those that meet it and whose key is in the set.
+    sieve_condition condition{};
 
     [[nodiscard]] friend constexpr bool operator==(const SetAction&, const SetAction&) = default;
 };
 
 [[nodiscard]] inline SetAction action_of(const kernel::SetInForce& set) {
-    return {set.action, set.target, set.burst, set.keeps_replies_out};
+    return {set.action, set.target, set.burst, set.keeps_replies_out, set.condition};
 }
 [[nodiscard]] inline SetAction action_of(const kernel::WantedSet& set) {
-    return {set.action, set.target, set.burst, set.keeps_replies_out};
+    return {set.action, set.target, set.burst, set.keeps_replies_out, set.condition};
 }
 
 // Parses "drop", "pass", "count" or "limit=PPS[/BURST]". A redirecting action is given by its target instead.
@@ -64,7 +67,7 @@ struct SetAction {
 [[nodiscard]] const char* action_name(sieve_action action);
 
 // The same with limit or target: "limit=1000/2000", "redirect=eth1", "redirect=cpu:3", "redirect=eth1
-// (down)"; and with ",replies=drop" for a set that drops replies.
+// (down)"; and with ",replies=drop" for a set that drops replies, and the condition: "drop,dport=22,443".
 [[nodiscard]] std::string describe_action(SetAction action);
 
 } // namespace sieve::control

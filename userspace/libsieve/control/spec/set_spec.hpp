@@ -57,6 +57,7 @@ struct SetSpec {
     std::optional<WantedAction> action; // nothing: the opposite of the table's default
     std::optional<Verification> verify{};
     bool keeps_replies_out = false; // see SetAction; only for a set that drops or limits
+    sieve_condition condition{};    // see SetAction
     bool keep_keys = false;         // the caller needs the keys beside the filter, to join it with others
     // Brings the filter in a map up to date, with the controllers' lock held, before packets meet it; null:
     // it is as its source says.

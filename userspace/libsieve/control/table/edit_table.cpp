@@ -97,9 +97,9 @@ Edited as_it_is(const kernel::Hook& hook, const kernel::TableInForce& now) {
 
 Result<SetEdited> edit_set(Kernel& kernel, const HookName& name, const std::string& set, const SetEdit& edit,
                            const Observer& observer, const Safety& safety) {
-    if (!edit.action && !edit.position && !edit.keeps_replies_out)
-        return invalid_request(
-            fmt::format("set {}: neither an action nor a place in the order to change", set));
+    if (!edit.action && !edit.position && !edit.keeps_replies_out && edit.condition.fields == 0)
+        return invalid_request(fmt::format(
+            "set {}: neither an action, nor a condition, nor a place in the order to change", set));
     if (edit.position && edit.position->other == set)
         return invalid_request(fmt::format("set {}: it cannot stand beside itself", set));
     SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
@@ -128,6 +128,10 @@ Result<SetEdited> edit_set(Kernel& kernel, const HookName& name, const std::stri
         done.now.keeps_replies_out = false;
     }
     wanted.keeps_replies_out = done.now.keeps_replies_out;
+    done.now.condition = edited(done.before.condition, edit.condition);
+    if (const Status checked = check_condition(done.now.condition); !checked)
+        return invalid_request(fmt::format("set {}: {}", set, checked.error().message));
+    wanted.condition = done.now.condition;
     const bool other_action = done.now != done.before;
     wanted.fresh_counters = other_action && !edit.keep_counters;
     Sets& sets = now.table.sets;

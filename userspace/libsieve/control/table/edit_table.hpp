@@ -31,6 +31,7 @@ struct SetEdit {
     std::optional<WantedAction> action{};
     std::optional<Position> position{};
     std::optional<bool> keeps_replies_out{}; // see SetAction
+    ConditionEdit condition{};               // likewise
     bool keep_counters = false;              // else another action starts the set's counters at zero
     bool force = false;                      // also if no packet with a key passes afterwards
 };
@@ -53,7 +54,8 @@ struct SetEdited {
 // force; invalid_request; wants_force; those of check_targets() for a redirecting action. After any error but
 // `unfinished`, nothing was changed.
 
-// Gives a set another action, another place in the order, or both, in one step.
+// Gives a set another action, another condition or another place in the order, or several of them, in one
+// step.
 [[nodiscard]] Result<SetEdited> edit_set(Kernel& kernel, const HookName& hook, const std::string& set,
                                          const SetEdit& edit, const Observer& observer,
                                          const Safety& safety = {});

@@ -103,8 +103,11 @@ Result<std::vector<SetAction>> find_actions(Kernel& kernel, std::span<const SetS
             SIEVE_ASSIGN(const kernel::Target target, kernel.find_target(set.action->target));
             actions.push_back({target.action, target.number});
         }
-        if (!set.keeps_replies_out) continue;
         SetAction& action = actions.back();
+        if (const Status checked = check_condition(set.condition); !checked)
+            return invalid_request(fmt::format("set {}: {}", set.name, checked.error().message));
+        action.condition = set.condition;
+        if (!set.keeps_replies_out) continue;
         action.keeps_replies_out = true;
         if (!may_drop(action.action))
             return invalid_request(
@@ -122,7 +125,8 @@ kernel::WantedSet wanted_set(const std::string& name, const SetAction& action, c
             .target = action.target,
             .exact_fd = maps.exact_fd,
             .burst = action.burst,
-            .keeps_replies_out = action.keeps_replies_out};
+            .keeps_replies_out = action.keeps_replies_out,
+            .condition = action.condition};
 }
 
 kernel::WantedTable wanted_table(const std::vector<ReadySet>& sets, const std::vector<SetAction>& actions,

@@ -40,6 +40,7 @@ struct SetConfiguration {
     std::vector<SourceSpec> sources{};
     std::optional<control::WantedAction> action{}; // nothing: the opposite of the interface's default
     bool keeps_replies_out = false; // what it drops stays dropped, even a reply (control::SetAction)
+    sieve_condition condition{};    // which packets match (likewise)
     bool verify = false;
     bool empty = false; // its list may have no entry, as that of a set that follows a stream always may
     std::chrono::seconds refresh = std::chrono::hours(1); // how often the sources are asked at the latest

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <string_view>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "libsieve/control/spec/build_options.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
@@ -62,6 +62,27 @@ void read_replies(Section& section, SetConfiguration& set) {
         section.mistake(*node, "replies",
                         fmt::format("\"drop\" is for a set that drops or limits, and the set's action is {}",
                                     control::action_name(set.action->action)));
+}
+
+// Which packets match: ports, ranges and protocols, one or an array of them.
+void read_condition(Section& section, SetConfiguration& set) {
+    for (const control::ConditionPart& part : control::condition_parts()) {
+        const toml::node* node = section.find(part.name);
+        if (node == nullptr) continue;
+        std::vector<std::string> values;
+        section.elements(part.name, [&](const toml::node& element) {
+            if (element.is_string())
+                values.push_back(element.ref<std::string>());
+            else
+                values.push_back(found(element));
+        });
+        if (const Status done =
+                control::set_condition(set.condition, part, fmt::format("{}", fmt::join(values, ",")));
+            !done)
+            section.mistake(*node, part.name, done.error().message);
+    }
+    if (const Status right = control::check_condition(set.condition); !right)
+        section.mistake(right.error().message);
 }
 
 // What is wrong; empty if nothing is.
@@ -190,6 +211,7 @@ SetConfiguration read_set(Mistakes& mistakes, const std::string& name, const tom
     read_sources(section, folder, defaults, geo, set);
     read_action(section, set);
     read_replies(section, set);
+    read_condition(section, set);
     section.flag("verify", set.verify);
     section.flag("empty", set.empty);
     section.duration("refresh", longest_refresh, set.refresh);

@@ -189,6 +189,11 @@ void write_set(Text& text, const SetConfiguration& set) {
     else
         text.word("redirect", set.action->target);
     text.word("replies", set.keeps_replies_out ? "drop" : "pass");
+    for (const control::ConditionPart& part : control::condition_parts())
+        if ((set.condition.fields & part.field) != 0)
+            text.key(part.name, list_of(condition_values(set.condition, part)));
+        else
+            text.none(part.name, "any");
     text.flag("verify", set.verify);
     text.flag("empty", set.empty);
     text.word("refresh", duration_text(set.refresh));

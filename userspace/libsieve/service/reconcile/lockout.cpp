@@ -8,6 +8,7 @@
 
 #include <fmt/core.h>
 
+#include "libsieve/control/safety/lockout.hpp"
 #include "libsieve/feeds/text/address_text.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/util/name_some.hpp"
@@ -55,11 +56,22 @@ bool passes(const InterfaceConfiguration& entry, const SetConfiguration& set) {
     return action == SIEVE_ACTION_PASS;
 }
 
-bool is_held(const InterfaceConfiguration& entry, const std::vector<SetSurvey>& surveys, uint128 address,
+// Whether the set may be asked about packets from there at all.
+bool may_meet(const SetConfiguration& set, const HostAddress& address, const HookPlan& hook) {
+    if (set.condition.fields == 0) return true;
+    const auto questions = control::lockout_questions({&address, 1}, hook.interface, hook.point);
+    return questions.empty() || std::ranges::any_of(questions, [&](const control::Question& question) {
+               return is_met(set.condition, question) != control::Met::no;
+           });
+}
+
+bool is_held(const HookPlan& hook, const std::vector<SetSurvey>& surveys, const HostAddress& address,
              const StateDirectory& state) {
+    const InterfaceConfiguration& entry = *hook.entry;
     return std::any_of(surveys.begin(), surveys.end(), [&](const SetSurvey& survey) {
         return std::find(entry.sets.begin(), entry.sets.end(), survey.set->name) != entry.sets.end() &&
-               passes(entry, *survey.set) && set_holds(survey, address, state);
+               passes(entry, *survey.set) && may_meet(*survey.set, address, hook) &&
+               set_holds(survey, address.address, state);
     });
 }
 
@@ -78,7 +90,7 @@ void refuse_lockouts(Plan& plan, const std::vector<SetSurvey>& surveys, const St
         std::vector<std::string> shut_out;
         for (const HostAddress& address : surveys.front().protection.host) {
             if (address.session_through != hook.interface || address.session_through.empty()) continue;
-            if (is_held(*hook.entry, surveys, address.address, state)) continue;
+            if (is_held(hook, surveys, address, state)) continue;
             const std::string text =
                 fmt::format("{}, {}",
                             format_address(static_cast<std::uint64_t>(address.address >> 64),

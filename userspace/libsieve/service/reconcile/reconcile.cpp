@@ -52,6 +52,7 @@ control::TableSpec table_of(const Configuration& configuration, const HookPlan& 
         if (const SetConfiguration* found = configuration.find_set(name)) {
             set.action = found->action;
             set.keeps_replies_out = found->keeps_replies_out;
+            set.condition = found->condition;
         }
         // The default in force may be another one yet.
         if (!set.action) set.action = {.action = control::natural_action(entry.default_action).action};

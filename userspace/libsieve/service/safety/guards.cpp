@@ -12,6 +12,7 @@
 
 #include "libsieve/analysis/binomial.hpp"
 #include "libsieve/build/measure.hpp"
+#include "libsieve/control/safety/lockout.hpp"
 #include "libsieve/feeds/text/address_text.hpp"
 #include "libsieve/feeds/text/entry.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
@@ -107,6 +108,19 @@ std::optional<Refusal> check_coverage(const SetConfiguration& set, const Extent&
                             raise(set, keys[family]))};
     }
     return std::nullopt;
+}
+
+// Whether the set would take the packets that this host exchanges with the address: those that meet the set's
+// condition, whatever is not known of them.
+bool would_take(const SetConfiguration& set, const HostAddress& host) {
+    if (set.condition.fields == 0) return true;
+    const bool comes_in = set.feed.fields == SIEVE_FIELD_SRC;
+    return std::ranges::any_of(
+        control::lockout_questions({&host, 1}, host.interface,
+                                   comes_in ? kernel::HookPoint::xdp : kernel::HookPoint::egress),
+        [&](const control::Question& question) {
+            return is_met(set.condition, question) == control::Met::yes;
+        });
 }
 
 // Those of the protected ranges that these ranges meet.
@@ -335,8 +349,9 @@ std::vector<ProtectedRange> protected_ranges(const SetConfiguration& set, const 
     if (!protection.takes_packets || !guards_addresses(set)) return ranges;
     if (set.guards.protect_host)
         for (const HostAddress& host : protection.host)
-            ranges.push_back(
-                {{host.address, host.address}, host.what, text_of(host.address), ProtectedBy::host});
+            if (would_take(set, host))
+                ranges.push_back(
+                    {{host.address, host.address}, host.what, text_of(host.address), ProtectedBy::host});
     for (const std::string& text : set.guards.protect)
         ranges.push_back({protected_range(text), "in the list protect", printable(text), ProtectedBy::set});
     for (const std::string& text : protection.listed)

@@ -98,8 +98,9 @@ enum class Accepted : std::uint8_t { no, yes };
 [[nodiscard]] std::optional<Refusal> check_size(const SetConfiguration& set, const ListSize& now,
                                                 const ListSize& before);
 
-// What the set must not take, as ranges: those of `protection` and the set's `protect` list.
-// Each comes with its names for messages.
+// What the set must not take, as ranges: those of `protection` and the set's `protect` list. Under a
+// condition, the host's addresses are left out whose packets may not meet it. Each comes with its names for
+// messages.
 enum class ProtectedBy : std::uint8_t {
     host,      // lives by it
     set,       // names it in its `protect` list
