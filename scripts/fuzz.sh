@@ -37,7 +37,7 @@ case $mode in
 esac
 targets=("$@")
 [ ${#targets[@]} -gt 0 ] ||
-    targets=(packet image changes feed list_format capture key set_argument configuration decisions)
+    targets=(packet image changes feed list_format capture key set_argument configuration decisions bans)
 
 # A target's longest input, and the number of runs that `check` asks for: a few seconds each.
 longest() {
@@ -48,7 +48,7 @@ longest() {
     changes) echo 300 ;;
     feed) echo 400 ;;
     list_format) echo 2000 ;; # an MMDB file of both families
-    configuration | decisions) echo 1000 ;;
+    bans | configuration | decisions) echo 1000 ;;
     *) echo 150 ;;
     esac
 }
@@ -59,7 +59,7 @@ check_runs() {
     changes) echo 2000 ;;
     feed) echo 1500 ;;
     configuration) echo 3000 ;;
-    decisions) echo 20000 ;;
+    bans | decisions) echo 20000 ;;
     list_format) echo 800 ;;
     *) echo 50000 ;;
     esac

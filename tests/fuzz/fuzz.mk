@@ -5,7 +5,7 @@
 FUZZ        := $(B)/fuzz
 FUZZ_CC     ?= clang-19
 FUZZ_CXX    ?= clang++-19
-FUZZ_NAMES  := capture changes configuration decisions feed image key list_format packet set_argument
+FUZZ_NAMES  := bans capture changes configuration decisions feed image key list_format packet set_argument
 FUZZ_BIN    := $(FUZZ_NAMES:%=$(FUZZ)/%)
 FUZZ_FLAGS  := -O1 -g1 -fno-omit-frame-pointer -Wall -Wextra -Werror \
                -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined $(FUZZ_COUNTERS)
@@ -20,7 +20,7 @@ FUZZ_TOML_SRC := $(wildcard userspace/libsieve/service/config/*.cpp) \
                  $(addprefix userspace/libsieve/service/,safety/guards.cpp download/libcurl_on_demand.cpp download/url.cpp)
 FUZZ_TOML_OBJ := $(FUZZ)/userspace/libsieve/control/spec/build_options.o $(call objects,$(FUZZ_TOML_SRC),$(FUZZ))
 FUZZ_LIVE_OBJ := $(addprefix $(FUZZ)/userspace/libsieve/service/lists/,timed_entry.o decision_file.o timed_entry_record.o \
-                 decisions.o plain_addresses.o)
+                 ban.o decisions.o plain_addresses.o record_log.o)
 FUZZ_LIB_OBJ := $(call objects,$(FUZZ_LIB_SRC),$(FUZZ))
 # The packet path's parser, once for each hook, and the noting program.
 FUZZ_PARSERS := $(patsubst %,$(FUZZ)/tests/fuzz/packet_parser_%.o,XDP TC NOTE)
@@ -69,7 +69,7 @@ $(FUZZ)/image: $(addprefix $(FUZZ)/tests/,fuzz/guarded_pages.o model/exact_model
 $(FUZZ)/image: FUZZ_LINK := -Wl,--wrap=mmap,--wrap=munmap,--wrap=madvise
 $(FUZZ)/set_argument: $(FUZZ_CLI_OBJ)
 $(FUZZ)/configuration: $(FUZZ_TOML_OBJ)
-$(FUZZ)/decisions: $(FUZZ_LIVE_OBJ)
+$(FUZZ)/bans $(FUZZ)/decisions: $(FUZZ_LIVE_OBJ)
 $(filter-out $(FUZZ)/packet,$(FUZZ_BIN)): $(FUZZ)/libsieve.a
 $(FUZZ)/image $(FUZZ)/changes $(FUZZ)/set_argument $(FUZZ)/configuration: $(B)/libsieve.a
 
