@@ -103,7 +103,7 @@ rooms() { scripts/rooms.py; }
 stale_names() { scripts/stale_names.py; }
 
 echo "KTAP version 1"
-echo "1..12"
+echo "1..13"
 rule "every file has an SPDX line" licence_lines
 rule "each side has its licence" licence_sides
 rule "shell scripts pass shellcheck" shell_scripts

@@ -194,6 +194,19 @@ class Reader {
             if (set.action && set.action->action == SIEVE_ACTION_LIMIT) check_limit(set.name);
         for (const SetConfiguration& set : configuration_.sets)
             if (set.keeps_replies_out && !set.action) check_replies(set.name);
+        for (const SetConfiguration& set : configuration_.sets)
+            if (follows_stream(set) && !set.action) check_bans(set.name);
+    }
+    // Without an action a set passes where the default drops: whoever is banned would be let in.
+    void check_bans(const std::string& set) {
+        for (const InterfaceConfiguration& entry : configuration_.interfaces)
+            if (entry.default_action == SIEVE_ACTION_DROP &&
+                std::find(entry.sets.begin(), entry.sets.end(), set) != entry.sets.end())
+                mistakes_.add(
+                    set_places_.at(set).where, set_places_.at(set).key,
+                    fmt::format("no action, so the addresses that it bans would pass on {}, since the "
+                                "default is drop; expected action = \"drop\"",
+                                printable(entry.name)));
     }
     // Without an action a set passes where the default drops.
     void check_replies(const std::string& set) {
