@@ -23,7 +23,7 @@ secret() {
 
 # Two lists, of which one wants a user and the other a header.
 serve() {
-    rm -rf "$SERVED" "$STATE" "$WORK/secrets"
+    rm -rf "$SERVED" "$STATE" "$WORK/secrets" "$WORK/served"
     mkdir -p "$SERVED"
     echo "$MEMBER" >"$SERVED/private"
     echo "reader:$PASSWORD" >"$SERVED/private.user"
