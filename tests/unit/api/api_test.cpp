@@ -278,7 +278,7 @@ TEST(Api, ChangesThatMakeNoSense) {
     const auto edit = [&](libsieve_error** error) {
         return libsieve_edit_set("eth0", "xdp", "bad", &options, error);
     };
-    refused(edit, "neither an action nor a place");
+    refused(edit, "neither an action, nor a condition, nor a place");
     options.before = "other";
     options.last = true;
     refused(edit, "one place");
