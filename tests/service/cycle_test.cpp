@@ -8,12 +8,14 @@
 #include <sys/stat.h>
 
 #include <csignal>
+#include <filesystem>
 #include <mutex>
 
 #include <gtest/gtest.h>
 
 #include "bpf/own_network.hpp"
 #include "libsieve/control/real_kernel.hpp"
+#include "libsieve/control/table/unload.hpp"
 #include "libsieve/service/config/configuration_reader.hpp"
 #include "libsieve/service/sandbox/child.hpp"
 #include "libsieve/service/sandbox/child_messages.hpp"
@@ -157,7 +159,15 @@ TEST_F(RealCycle, AChildJoinsTheSets) {
         return numbers;
     };
     using Numbers = std::vector<std::optional<std::uint32_t>>;
-    EXPECT_EQ(joined(), (Numbers{std::nullopt, std::nullopt})) << "both are in force";
+    Numbers first = joined();
+    // On a busy machine the child may have done its work before the signal reaches it.
+    for (int again = 0; again < 20 && first == Numbers{0, 1}; again++) {
+        control::RealKernel kernel;
+        ASSERT_TRUE(control::unload(kernel, {.interface = "sieve0"}, {}));
+        std::filesystem::remove_all(folder.path("state"));
+        first = joined();
+    }
+    EXPECT_EQ(first, (Numbers{std::nullopt, std::nullopt})) << "both are in force";
     EXPECT_EQ(children.size(), 5U);
     ASSERT_FALSE(remarks.empty());
     EXPECT_SAYS(remarks.back(),
