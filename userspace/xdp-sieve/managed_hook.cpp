@@ -91,7 +91,9 @@ Result<std::string> state_at(const std::string& configuration, const Context& co
         return std::string(service::standard_state_directory);
     }
     // A pause must be possible when the configuration is broken.
-    const service::ReadConfiguration read = service::read_configuration(*text, configuration);
+    const auto files = service::find_configuration(configuration, service::From::files);
+    const service::ReadConfiguration read =
+        files ? service::read_configuration(*files) : service::read_configuration(*text, configuration);
     if (!read.mistakes.empty())
         remark(context, fmt::format("{} has mistakes; taking state directory {}", printable(configuration),
                                     printable(read.configuration.state_directory)));

@@ -69,7 +69,7 @@ class Reader {
             if (const toml::table* table = tops[i].table("set")) read_sets(*table, files[i].folder());
         for (Section& top : tops) read_interfaces(top);
         // A host that only publishes has none.
-        if (interface_places_.empty() && !configuration_.fleet && !has_interfaces_)
+        if (!has_interfaces_ && !configuration_.fleet)
             mistakes_.add({}, "interface", "none: expected at least one [[interface]]");
         for (Section& top : tops) top.finish();
         check_uses();
@@ -190,45 +190,30 @@ class Reader {
             if (!is_used(name) && kernel::is_set_name(name))
                 mistakes_.add(place.where, place.key,
                               "no interface has this set among its sets; name it there or remove the table");
-        for (const SetConfiguration& set : configuration_.sets)
-            if (set.action && set.action->action == SIEVE_ACTION_LIMIT) check_limit(set.name);
-        for (const SetConfiguration& set : configuration_.sets)
-            if (set.keeps_replies_out && !set.action) check_replies(set.name);
-        for (const SetConfiguration& set : configuration_.sets)
-            if (follows_stream(set) && !set.action) check_bans(set.name);
+        for (const SetConfiguration& set : configuration_.sets) {
+            if (set.action && set.action->action == SIEVE_ACTION_LIMIT)
+                refuse_default_of_drop(set.name,
+                                       "up to its limit, matches take the default, and the default of {} "
+                                       "is drop; expected default = \"pass\"");
+            // Without an action a set passes where the default drops.
+            if (set.keeps_replies_out && !set.action)
+                refuse_default_of_drop(
+                    set.name, "replies = \"drop\" is for a set that drops or limits, and on {} this set "
+                              "passes, since the default is drop; expected action = \"drop\"");
+            if (follows_stream(set) && !set.action)
+                refuse_default_of_drop(set.name,
+                                       "no action, so the addresses that it bans would pass on {}, since the "
+                                       "default is drop; expected action = \"drop\"");
+        }
     }
-    // Without an action a set passes where the default drops: whoever is banned would be let in.
-    void check_bans(const std::string& set) {
+    // A mistake for each interface that has the set under a default of drop; `why` takes the interface's
+    // name.
+    void refuse_default_of_drop(const std::string& set, fmt::string_view why) {
+        const Place& place = set_places_.at(set);
         for (const InterfaceConfiguration& entry : configuration_.interfaces)
             if (entry.default_action == SIEVE_ACTION_DROP &&
                 std::find(entry.sets.begin(), entry.sets.end(), set) != entry.sets.end())
-                mistakes_.add(
-                    set_places_.at(set).where, set_places_.at(set).key,
-                    fmt::format("no action, so the addresses that it bans would pass on {}, since the "
-                                "default is drop; expected action = \"drop\"",
-                                printable(entry.name)));
-    }
-    // Without an action a set passes where the default drops.
-    void check_replies(const std::string& set) {
-        for (const InterfaceConfiguration& entry : configuration_.interfaces)
-            if (entry.default_action == SIEVE_ACTION_DROP &&
-                std::find(entry.sets.begin(), entry.sets.end(), set) != entry.sets.end())
-                mistakes_.add(
-                    set_places_.at(set).where, set_places_.at(set).key,
-                    fmt::format("replies = \"drop\" is for a set that drops or limits, and on {} this "
-                                "set passes, since the default is drop; expected action = \"drop\"",
-                                printable(entry.name)));
-    }
-    // Up to a limit, matches take the default.
-    void check_limit(const std::string& set) {
-        for (const InterfaceConfiguration& entry : configuration_.interfaces)
-            if (entry.default_action == SIEVE_ACTION_DROP &&
-                std::find(entry.sets.begin(), entry.sets.end(), set) != entry.sets.end())
-                mistakes_.add(
-                    set_places_.at(set).where, set_places_.at(set).key,
-                    fmt::format("up to its limit, matches take the default, and the default of {} is "
-                                "drop; expected default = \"pass\"",
-                                printable(entry.name)));
+                mistakes_.add(place.where, place.key, fmt::format(fmt::runtime(why), printable(entry.name)));
     }
 
     Mistakes& mistakes_;
