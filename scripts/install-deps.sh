@@ -79,8 +79,8 @@ absent() {
     done
 }
 
-# CrowdSec and fail2ban for the service's tests, unpacked only: CrowdSec's installation script needs its makers'
-# servers, and fail2ban would run. Without them those tests are skipped.
+# CrowdSec, fail2ban and GoBGP for the service's tests, unpacked only: CrowdSec's installation script needs its makers'
+# servers, and the others would run. Without them those tests are skipped.
 unpacked=/var/cache/xdp-sieve
 # unpack PACKAGE PROGRAM
 unpack() {
@@ -97,6 +97,7 @@ unpack() {
 unpack_all() {
     unpack crowdsec crowdsec
     unpack fail2ban fail2ban-server
+    unpack gobgpd gobgp
 }
 
 # promtool judges metrics and alert rules. Its package, prometheus, brings a server that would start with the machine,

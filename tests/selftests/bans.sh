@@ -386,35 +386,107 @@ open_program() {
 }
 open_program
 
-# The page's recipes, as they stand there.
-recipes() {
-    local page=$here/../../docs/bans.md
-    with_bans
-    start
-    # Who follows a page has the program in PATH.
+# recipe NAME: the code of docs/bans.md behind this name. What follows a log reads a file to its end.
+recipe() {
+    awk -v name="**$1**" 'code && !/^(    |$)/ { exit } index($0, name) == 1 { here = 1 }
+        here && /^    / { code = 1; print substr($0, 5) }' "$here/../../docs/bans.md" | sed 's/^tail -F [^ ]*/cat/'
+}
+# with_recipe NAME: a program of that name that does what the recipe says. Who follows the page has ours in PATH.
+with_recipe() {
     mkdir -p "$WORK/bin"
     printf '#!/bin/sh\nexec nsenter --net=/run/netns/%s %s "$@"\n' "$IN" "$SIEVE" >"$WORK/bin/xdp-sieve"
     chmod 755 "$WORK/bin/xdp-sieve"
-    sed -n '/^    #!\/bin\/sh/,/^    done/s/^    //p' "$page" >"$WORK/bin/sshguard-xdp-sieve"
-    sed -n '/^    tail -F/,/^    *while/s/^    //p' "$page" |
-        sed 's/^tail -F [^ ]*/cat/' >"$WORK/bin/eve"
-    [ "$(wc -l <"$WORK/bin/eve")" = 3 ] || fail "$(cat "$WORK/bin/eve")"
+    recipe "$1" >"$WORK/bin/$1"
+    [ -s "$WORK/bin/$1" ] || fail "docs/bans.md has no recipe $1"
+}
+follow() { PATH=$WORK/bin:$PATH sh "$WORK/bin/$1"; }
+# reason ADDRESS REASON SECONDS|null: why it is banned, and for how long.
+reason() {
+    banned --json | jq -e --arg a "$1" --arg why "$2" --argjson long "$3" '.[] | select(.address == $a) |
+        .reason == $why and (if .until then .until - .since else null end) == $long' >/dev/null || fail "$(banned)"
+}
+
+recipe_of_sshguard() {
+    with_bans
+    start
+    with_recipe sshguard
     ban -q --reason "by hand" 203.0.113.9
-    printf '%s\n' "block $A 4 32" "block ${RANGE%/*} 4 24" |
-        PATH=$WORK/bin:$PATH sh "$WORK/bin/sshguard-xdp-sieve"
+    printf '%s\n' "block $A 4 32" "block ${RANGE%/*} 4 24" | follow sshguard
     judged drop "$A" "$OF_RANGE" 203.0.113.9
-    echo "release $A 4 32" | PATH=$WORK/bin:$PATH sh "$WORK/bin/sshguard-xdp-sieve"
+    echo "release $A 4 32" | follow sshguard
     judged pass "$A"
-    echo flushonexit | PATH=$WORK/bin:$PATH sh "$WORK/bin/sshguard-xdp-sieve"
+    echo flushonexit | follow sshguard
     judged pass "$OF_RANGE"
     judged drop 203.0.113.9
+    stop
+}
+
+recipes_of_logs() {
+    with_bans
+    start
+    with_recipe Suricata
+    with_recipe Zeek
     printf '{"event_type":"%s","src_ip":"%s","alert":{"severity":%s}}\n' alert "$A" 1 alert "$B" 3 flow "$C" 1 |
-        PATH=$WORK/bin:$PATH sh "$WORK/bin/eve"
+        follow Suricata
     judged drop "$A"
     judged pass "$B" "$C"
-    banned --json >"$WORK/out"
-    jq -e --arg a "$A" '.[] | select(.address == $a) | .reason == "suricata" and .until - .since == 86400' "$WORK/out" \
-        >/dev/null || fail "$(banned)"
+    reason "$A" suricata 86400
+    follow Zeek <"$here/../data/zeek_notice.log"
+    judged drop "$B"
+    judged pass "$C"
+    reason "$B" zeek 86400
+    stop
+}
+
+# What `cscli decisions list --all -o json` of crowdsec 1.4.6 printed: an address, a range, and a captcha.
+recipe_of_cscli() {
+    with_bans
+    start
+    with_recipe cscli
+    mv "$WORK/bin/cscli" "$WORK/bin/by-hand"
+    printf '#!/bin/sh\ncat "%s"\n' "$here/../data/cscli_decisions.json" >"$WORK/bin/cscli"
+    chmod 755 "$WORK/bin/cscli"
+    follow by-hand
+    judged drop "$A" "$OF_RANGE"
+    judged pass "$B" "$C"
+    reason "$A" crowdsec 14400
+    stop
+}
+
+# A real GoBGP has routes and loses them.
+recipe_of_bgp() {
+    local gobgp=${SIEVE_GOBGP:-/var/cache/xdp-sieve/gobgpd}/usr/bin server recipe
+    [ -x "$gobgp/gobgpd" ] || skip "gobgpd is not here: scripts/install-deps.sh unpacks it"
+    with_bans
+    start
+    with_recipe BGP
+    printf '[global.config]\nas = 64512\nrouter-id = "192.0.2.254"\nport = -1\n' >"$WORK/gobgpd.toml"
+    printf '#!/bin/sh\nexec nsenter --net=/run/netns/%s %s/gobgp "$@"\n' "$IN" "$gobgp" >"$WORK/bin/gobgp"
+    chmod 755 "$WORK/bin/gobgp"
+    nsenter --net="/run/netns/$IN" "$gobgp/gobgpd" -f "$WORK/gobgpd.toml" --api-hosts 127.0.0.1:50051 \
+        >"$WORK/gobgpd.log" 2>&1 &
+    server=$!
+    await "$WORK/bin/gobgp" global >/dev/null
+    ban -q --reason rtbh 203.0.113.9 # of a recipe that died
+    "$WORK/bin/gobgp" global rib add "$A/32" community 65535:666
+    "$WORK/bin/gobgp" global rib add "$B/32" community 64512:1
+    follow BGP &
+    recipe=$!
+    await judges drop "$A"
+    judged pass "$B" 203.0.113.9
+    "$WORK/bin/gobgp" global rib add "$RANGE" community 64512:1,65535:666
+    await judges drop "$OF_RANGE"
+    reason "$RANGE" rtbh null
+    "$WORK/bin/gobgp" global rib del "$A/32"
+    await judges pass "$A"
+    "$WORK/bin/gobgp" global rib add "$C/32" community 65535:666
+    await judges drop "$C"
+    "$WORK/bin/gobgp" global rib add "$C/32" # no longer a black hole
+    await judges pass "$C"
+    judged pass "$B"
+    kill "$server"
+    wait "$server" "$recipe" || true
+    judged drop "$OF_RANGE"
     stop
 }
 
@@ -430,5 +502,8 @@ ktap_run \
     "wrong values change nothing" wrong_values \
     "a damaged ledger loses nothing that is in force" a_damaged_ledger \
     "a full disk is an error" a_full_disk \
-    "the recipes of docs/bans.md" recipes \
+    "docs/bans.md: sshguard" recipe_of_sshguard \
+    "docs/bans.md: Suricata and Zeek" recipes_of_logs \
+    "docs/bans.md: cscli" recipe_of_cscli \
+    "docs/bans.md: BGP" recipe_of_bgp \
     "root may ban, and the group, and nobody else" who_may_ban
