@@ -79,8 +79,6 @@ UNIT_SRC := $(sort $(shell find tests/unit tests/model -name "*.cpp"))
 KERN_SRC := $(sort $(shell find tests/bpf tests/model -name "*.cpp"))
 SERVICE_TEST_SRC := $(sort $(shell find tests/service -name "*.cpp"))
 FLEET_TEST_SRC := $(sort $(shell find tests/fleet -name "*.cpp"))
-BENCH_SRC := $(sort $(shell find tests/bench -name '*.cpp'))
-LIVE_BENCH_SRC := $(sort $(shell find tests/live-bench -name '*.cpp'))
 LIB_HEADERS := userspace/libsieve/api/libsieve.h userspace/libsieve/api/libsieve.hpp
 # What the programs share: arguments, exit codes, printing, advice on errors.
 SHARED_SRC := $(sort $(shell find userspace/front-end -name '*.cpp'))
@@ -103,9 +101,8 @@ DAEMON_OBJ := $(call objects,$(DAEMON_SRC) $(SHARED_SRC),$(B))
 LAB_OBJ  := $(call objects,$(LAB_SRC),$(B))
 UNIT_OBJ := $(call objects,$(UNIT_SRC),$(B))
 KERN_OBJ := $(call objects,$(KERN_SRC),$(B))
-BENCH_OBJ := $(call objects,$(BENCH_SRC),$(B))
-LIVE_BENCH_OBJ := $(call objects,$(LIVE_BENCH_SRC),$(B))
-SANDBOX_BENCH_OBJ := $(B)/tests/sandbox-bench/sandbox_bench.o
+# Each source is a program.
+BENCH_OBJ := $(patsubst %.cpp,$(B)/%.o,$(sort $(wildcard tests/bench/*.cpp)))
 
 # One object for each hook: XDP, and tc's ingress and egress. The one that notes flows is nothing without a controller,
 # so it is not installed.
@@ -203,7 +200,7 @@ $(B)/fleet-tests: $(FLEET_TEST_OBJ) $(B)/libsieve-fleet.a $(B)/libsieve-service.
 $(B)/bpf-tests: $(KERN_OBJ) $(B)/libsieve-bench.a $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lgtest -lgtest_main $(LIBS) -o $@
 
-ALL_OBJ := $(DAEMON_OBJ) $(FLEET_OBJ) $(FLEET_TEST_OBJ) $(LIVE_BENCH_OBJ) $(SANDBOX_BENCH_OBJ) $(SERVICE_OBJ) \
+ALL_OBJ := $(DAEMON_OBJ) $(FLEET_OBJ) $(FLEET_TEST_OBJ) $(SERVICE_OBJ) \
 	$(SERVICE_TEST_OBJ) $(BENCH_OBJ) $(MEASURE_OBJ) $(LIB_OBJ) \
 	$(CLI_OBJ) $(UNIT_OBJ) $(LAB_OBJ) $(KERN_OBJ)
 -include $(ALL_OBJ:.o=.d)
@@ -236,18 +233,18 @@ bench-pages: bench $(B)/sieve-lab
 	scripts/figures.sh
 
 # Lists that change in place, beside nftables.
-$(B)/live-bench: $(LIVE_BENCH_OBJ) $(B)/tests/service/servers.o $(B)/libsieve-service.a $(B)/libsieve.a
+$(B)/live-bench: $(B)/tests/bench/live_bench.o $(B)/tests/service/servers.o $(B)/libsieve-service.a $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(SERVICE_LIBS) $(LIBS) -o $@
 
 # Lists read and built by children without privileges, beside the same in one process.
-$(B)/sandbox-bench: $(SANDBOX_BENCH_OBJ) $(B)/libsieve-service.a $(B)/libsieve.a
+$(B)/sandbox-bench: $(B)/tests/bench/sandbox_bench.o $(B)/libsieve-service.a $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(SERVICE_LIBS) $(LIBS) -o $@
 
 # Makes the lists of scripts/build_scale.py.
-$(B)/write-addresses: $(B)/tests/scale-bench/write_addresses.o
+$(B)/write-addresses: $(B)/tests/bench/write_addresses.o
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -o $@
 
-$(B)/set-bench: $(BENCH_OBJ) $(B)/libsieve-bench.a $(B)/libsieve.a
+$(B)/set-bench: $(B)/tests/bench/set_bench.o $(B)/libsieve-bench.a $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lbenchmark $(LIBS) -o $@
 
 # Tests the kernel side on other kernels, in QEMU. With ARCH=arm64 it tests that processor instead.
