@@ -182,7 +182,7 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
         """The daemon may have lost lists: what comes into force from now on may lack sets."""
         self.state_is_damaged = True
         for place in self.places():
-            if None in self.model.tables[place]:
+            if not self.model.is_sure(place):
                 for table in list(self.model.tables[place]):
                     self.may_be_partly(place, table)
 
@@ -663,6 +663,8 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
         self.violations += 1
         print(f"violation {self.violations}: seed {self.options.seed}, operation {number}: {violation}")
         print(f"  after {'; '.join(self.trail)}")
+        for place, tables in self.model.tables.items():
+            print(f"  life{place[0]}, {place[1]}: {' or '.join(map(str, tables))}")
         for line in self.daemon.waits_for() if self.daemon else []:
             print(f"  {line}")
         said = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []

@@ -679,8 +679,9 @@ class OnTheHost:
     def spoil_the_folder(self):
         """The state directory can be written by others, belongs to somebody else, or cannot be written at all."""
         how = self.draw.choice(["others", "owner", "read-only"])
-        # Whoever may write there could pause the host, so pauses there do not count.
+        # Whoever may write there could pause the host, or change a list, so what is there does not count.
         self.doubt_pauses()
+        self.doubt_lists()
         if how == "read-only":
             # Refused while the daemon has a file open there that it writes to.
             run("mount", "-o", "remount,ro", self.state, check=False)
