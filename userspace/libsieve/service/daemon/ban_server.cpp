@@ -30,8 +30,9 @@ namespace {
 constexpr std::size_t most_questions = 16; // at a time
 // A question, or the reading of an answer, that takes longer is given up.
 constexpr int longest_wait = 10; // seconds
-// Building a new filter of a million addresses takes a second or two.
+// So long a question waits to come into force, and longer if it has many bans.
 constexpr std::chrono::seconds patience{10};
+constexpr std::size_t bans_in_a_second = 20000; // of a machine that is busy with other things
 // So long the daemon's end waits for an answer.
 constexpr std::chrono::milliseconds end_of_daemon{100};
 
@@ -243,13 +244,18 @@ Status BanServer::change(const BanQuestion& question, const Configuration& confi
         return state.ledger.bytes > 0 && state.ledger.has(taken.mark) && !state.settles;
     };
     std::optional<live::LiveUpdater::State> state;
-    const auto end = std::chrono::steady_clock::now() + patience;
+    const auto longest = patience + std::chrono::seconds(request.changes.size() / bans_in_a_second);
+    const auto end = std::chrono::steady_clock::now() + longest;
     do {
         state = live_.wait(request.set, end_of_daemon, is_in);
     } while (!(state && is_in(*state)) && !ends_ && std::chrono::steady_clock::now() < end);
     if (!state || state->ledger.bytes == 0 || !state->ledger.has(taken.mark)) {
-        answer.not_in_force =
-            state && !state->last_error.empty() ? state->last_error : "the set is not followed now";
+        if (!state)
+            answer.not_in_force = "the set is not followed now";
+        else if (!state->last_error.empty())
+            answer.not_in_force = state->last_error;
+        else
+            answer.not_in_force = fmt::format("that takes more than {} s; it follows", longest.count());
         answer.fails = true;
     } else {
         answer.not_in_force = state->lacks;
