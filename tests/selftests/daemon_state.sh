@@ -185,7 +185,8 @@ no_image() {
     sed -i 's/^fpr.*//' "$CONFIG"
     printf '%s\n' "$MEMBER" 203.0.113.65 >"$LISTS/bad.txt"
     start
-    says "^xdp-sieved: $IN_IF: attached"
+    says "^xdp-sieved: $IN_IF: attached" # with the others, if they are earlier
+    await has_bad
     for damage in 'rm *.sieve' 'rm *.sieve *.list *.journal record.json' 'truncate -s 1000 *.sieve' \
         'echo x >record.json'; do
         (cd "$STATE/sets/bad" && eval "$damage")
