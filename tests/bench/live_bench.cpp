@@ -27,6 +27,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fmt/core.h>
@@ -371,7 +372,7 @@ json run_watched(std::size_t addresses) {
     SetConfiguration set;
     set.name = "watched";
     set.sources = {FileSpec{folder.path("list.txt")}};
-    set.feed.build.kind.kind = SIEVE_KIND_DDLCBF;
+    set.feed.build.kind.kind = SIEVE_KIND_EXACT;
     configuration.sets = {set};
     configuration.interfaces = {{.name = "lo", .mode = kernel::ModeChoice::skb, .sets = {"watched"}}};
     LiveUpdaterSettings settings;
@@ -386,9 +387,17 @@ json run_watched(std::size_t addresses) {
     const auto updater = value_of(LiveUpdater::open(std::move(settings), kernel, state, host));
     CycleOptions options;
     options.ask = Ask::nothing;
+    // The first step reads the list, and a thread of its own builds the table.
+    const auto end = Clock::now() + std::chrono::minutes(1);
+    while (!updater->state().in_step) {
+        if (Clock::now() > end) fail("the list does not come into force");
+        updater->step();
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
     const CycleReport report = value_of(run_cycle(kernel, configuration, state, host, options, {}));
     for (const HookReport& hook : report.hooks)
         if (hook.error) fail(hook.error->message);
+    updater->reconcile_soon();
     updater->step();
     in_place = 0;
     std::vector<double> taken_seconds;
