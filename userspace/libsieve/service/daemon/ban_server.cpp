@@ -233,7 +233,8 @@ Status BanServer::change(const BanQuestion& question, const Configuration& confi
         // A ledger that the set cannot be read from is read whole before anything is added to it.
         const auto before = live_.wait(request.set, {}, [](const live::LiveUpdater::State&) { return true; });
         if (before && before->failures > 0) ledger->read_all_next();
-        SIEVE_ASSIGN(taken, live::take_bans(request, configuration, host_, *ledger, now()));
+        const auto listed = [&](const live::Prefix& single) { return live_.lists(request.set, single); };
+        SIEVE_ASSIGN(taken, live::take_bans(request, configuration, host_, *ledger, now(), listed));
     }
     answer.set = taken.set;
     answer.absent = std::move(taken.absent);

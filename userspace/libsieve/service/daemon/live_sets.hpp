@@ -54,6 +54,8 @@ class LiveSets {
     [[nodiscard]] std::optional<live::LiveUpdater::State>
     wait(const std::string& set, std::chrono::milliseconds patience,
          const std::function<bool(const live::LiveUpdater::State& state)>& has_come);
+    // Whether the list of a set that is followed has this single address. From any thread.
+    [[nodiscard]] bool lists(const std::string& set, const live::Prefix& single) const;
     // Something has happened to the hooks.
     void reconcile_all();
     // The set's last good image is in this map, and is about to come into force: it gets what has changed

@@ -172,6 +172,11 @@ void LiveSet::enter(const EntryChange& change, LiveChange& report) {
         if (list_.add(timed_entry)) note_everywhere(timed_entry.prefix, true);
 }
 
+bool LiveSet::lists(const Prefix& single) const {
+    const std::lock_guard lock(*mutex_);
+    return list_.count(single) > 0;
+}
+
 void LiveSet::nothing_is_refused() {
     if (std::exchange(may_be_refused_, false)) state_->forget_refused(name());
 }
@@ -291,8 +296,10 @@ Result<LiveChange> LiveSet::remove(control::Kernel& kernel, EntryChange change,
 Result<LiveChange> LiveSet::expire(control::Kernel& kernel, Time now, const control::Observer& observer) {
     const std::vector<TimedEntry> ended = list_.expired(now);
     auto done = remove(kernel, {ended, {}}, observer);
-    if (!done)
+    if (!done) {
+        const std::lock_guard lock(*mutex_);
         for (const TimedEntry& timed_entry : ended) list_.add(timed_entry); // their ends were taken out
+    }
     return done;
 }
 

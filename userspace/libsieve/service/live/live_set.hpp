@@ -99,6 +99,8 @@ class LiveSet {
 
     [[nodiscard]] const std::string& name() const { return options_.set.name; }
     [[nodiscard]] const TimedList& list() const { return list_; }
+    // From any thread.
+    [[nodiscard]] bool lists(const Prefix& single) const;
     [[nodiscard]] std::optional<RebuildReason> rebuild_due() const { return due_; }
     // Looks whether the last good image and its list are still there and whole: no interface that comes gets
     // its program without.

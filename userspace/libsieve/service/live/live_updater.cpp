@@ -150,6 +150,8 @@ class Updater final : public LiveUpdater {
         return shown_;
     }
 
+    [[nodiscard]] bool lists(const Prefix& single) const override { return live_ && live_->lists(single); }
+
   private:
     [[nodiscard]] Time now() const {
         return settings_.now ? settings_.now()

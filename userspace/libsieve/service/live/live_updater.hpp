@@ -107,6 +107,8 @@ class LiveUpdater {
         std::string lacks{};      // why it is not in force; empty: it is
     };
     [[nodiscard]] virtual State state() const = 0; // from any thread
+    // From any thread: whether the list has this single address. Prefixes are in the range set.
+    [[nodiscard]] virtual bool lists(const Prefix& single) const = 0;
 };
 
 // Makes the last good images of the sets that follow a stream and have none, so that a cycle can put them in

@@ -2,6 +2,7 @@
 #include "libsieve/service/live/take_bans.hpp"
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/core.h>
@@ -40,24 +41,41 @@ Status check_coverage(const std::vector<BanChange>& changes, const SetConfigurat
                       Time now) {
     const auto has_range = [](const BanChange& change) { return adds(change) && !change.prefix.is_single(); };
     if (std::ranges::none_of(changes, has_range)) return {};
-    SIEVE_ASSIGN(Bans all, ledger.bans(now));
-    for (const BanChange& change : changes) change_bans(all, change);
+    const auto is_range = [](const Prefix& prefix) { return !prefix.is_single(); };
+    SIEVE_ASSIGN(Bans ranges, ledger.bans(now, is_range));
+    for (const BanChange& change : changes)
+        if (change.step == BanStep::flush || is_range(change.prefix)) change_bans(ranges, change);
     Feed feed(set.feed.fields);
-    for (const auto& [prefix, ban] : all)
-        if (!prefix.is_single()) feed.ranges.push_back(prefix.range());
+    for (const auto& [prefix, ban] : ranges) feed.ranges.push_back(prefix.range());
     const std::optional<Refusal> refusal = check_list(set, feed, std::nullopt, Protection{});
     if (refusal) return bad_input(fmt::format("{}; nothing was banned", refusal->message));
     return {};
 }
 
-Status count(const std::vector<BanChange>& changes, BanLedger& ledger, Time now, TakenBans& taken) {
-    SIEVE_ASSIGN(Bans all, ledger.bans(now));
+// A ledger may hold a million bans, and a change be about one.
+Status count(const std::vector<BanChange>& changes, BanLedger& ledger, Time now,
+             const std::function<bool(const Prefix& single)>& listed, TakenBans& taken) {
+    std::unordered_set<Prefix, PrefixHash> named;
+    bool flushes = false;
+    bool are_listed = listed != nullptr;
     for (const BanChange& change : changes) {
-        const std::size_t before = all.size();
-        if (change.step == BanStep::remove && !all.contains(change.prefix))
+        flushes = flushes || change.step == BanStep::flush;
+        are_listed = are_listed && change.step == BanStep::remove && change.prefix.is_single() &&
+                     listed(change.prefix);
+        named.insert(change.prefix);
+    }
+    if (are_listed) {
+        taken.lifted = named.size();
+        return {};
+    }
+    SIEVE_ASSIGN(Bans bans,
+                 ledger.bans(now, [&](const Prefix& prefix) { return flushes || named.contains(prefix); }));
+    for (const BanChange& change : changes) {
+        const std::size_t before = bans.size();
+        if (change.step == BanStep::remove && !bans.contains(change.prefix))
             taken.absent.push_back(change.prefix);
-        change_bans(all, change);
-        if (all.size() < before) taken.lifted += before - all.size();
+        change_bans(bans, change);
+        if (bans.size() < before) taken.lifted += before - bans.size();
     }
     return {};
 }
@@ -87,14 +105,15 @@ Result<std::string> set_for_bans(const Configuration& configuration, const std::
 }
 
 Result<TakenBans> take_bans(const BanRequest& request, const Configuration& configuration,
-                            HostAddresses& host, BanLedger& ledger, Time now) {
+                            HostAddresses& host, BanLedger& ledger, Time now,
+                            const std::function<bool(const Prefix& single)>& listed) {
     const SetConfiguration* set = configuration.find_set(request.set);
     if (set == nullptr) return invalid_request(fmt::format("there is no set {}", printable(request.set, 64)));
     SIEVE_TRY(check_host(request.changes, configuration, *set, host));
     SIEVE_TRY(check_coverage(request.changes, *set, ledger, now));
     TakenBans taken{.set = request.set};
     if (request.counts) {
-        SIEVE_TRY(count(request.changes, ledger, now, taken));
+        SIEVE_TRY(count(request.changes, ledger, now, listed, taken));
         if (taken.absent.size() == request.changes.size()) return taken;
     }
     SIEVE_TRY(ledger.append(request.changes));

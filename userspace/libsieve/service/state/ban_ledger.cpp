@@ -103,10 +103,13 @@ Result<bool> BanLedger::read(const std::function<void(live::BanChange&& change)>
     return anew;
 }
 
-Result<live::Bans> BanLedger::bans(live::Time now) {
+Result<live::Bans> BanLedger::bans(live::Time now, const std::function<bool(const live::Prefix& prefix)>& wanted) {
     live::Bans bans;
     read_all_next();
-    SIEVE_TRY(read([&](live::BanChange&& change) { live::change_bans(bans, change); }));
+    SIEVE_TRY(read([&](live::BanChange&& change) {
+        if (!wanted || change.step == live::BanStep::flush || wanted(change.prefix))
+            live::change_bans(bans, change);
+    }));
     std::erase_if(bans, [&](const auto& one) { return one.second.is_over(now); });
     return bans;
 }

@@ -51,8 +51,10 @@ class BanLedger {
     // empty.
     [[nodiscard]] Result<bool> read(const std::function<void(live::BanChange&& change)>& visit);
     void read_all_next() { log_.reset(); }
-    // The bans that are not over by then. The next read() goes on from there.
-    [[nodiscard]] Result<live::Bans> bans(live::Time now);
+    // The bans that are not over by then, or those of them that are wanted. The next read() goes on from
+    // there.
+    [[nodiscard]] Result<live::Bans> bans(live::Time now,
+                                          const std::function<bool(const live::Prefix& prefix)>& wanted = {});
     [[nodiscard]] Status tidy(live::Time now);
 
     [[nodiscard]] Mark mark() const { return {inode_, log_ ? log_->bytes() : 0}; }
