@@ -58,8 +58,6 @@ CPPFLAGS += -Iinclude -Iuserspace -Itests -I$(B)/bpf
 PROMETHEUS_LIB := $(if $(filter arm64,$(ARCH)),-l:libprometheus-cpp-core.so.1.0,-lprometheus-cpp-core)
 SERVICE_LIBS := -Wl,--push-state,--as-needed -lseccomp -lsystemd -lmicrohttpd \
 	$(PROMETHEUS_LIB) -Wl,--pop-state
-# What the fleet needs besides: digests and signatures, differences of feeds.
-FLEET_LIBS := -lcrypto -lzstd
 LIBS     := -lxdp -lbpf -lmnl -lelf -lz -lfmt -lxxhash -ltbb -lpthread
 # Objects name their sources from the tree's root, so that the same sources give the same bytes anywhere.
 BPFFLAGS := -g -O2 -target bpf -mcpu=v3 -Wall -Wextra -Werror -ffile-prefix-map=$(CURDIR)=. -Iinclude \
@@ -176,10 +174,10 @@ $(B)/libsieve-bench.a: $(MEASURE_OBJ)
 	rm -f $@ && $(AR) rcs $@ $^
 
 $(B)/xdp-sieve: $(CLI_OBJ) $(B)/libsieve-bench.a $(B)/libsieve-fleet.a $(B)/libsieve-service.a $(B)/libsieve.a
-	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(FLEET_LIBS) $(SERVICE_LIBS) $(LIBS) -o $@
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(SERVICE_LIBS) $(LIBS) -o $@
 
 $(B)/xdp-sieved: $(DAEMON_OBJ) $(B)/libsieve-fleet.a $(B)/libsieve-service.a $(B)/libsieve.a
-	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(FLEET_LIBS) $(SERVICE_LIBS) $(LIBS) -o $@
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(SERVICE_LIBS) $(LIBS) -o $@
 
 $(B)/sieve-lab: $(LAB_OBJ) $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(LIBS) -o $@
@@ -187,7 +185,7 @@ $(B)/sieve-lab: $(LAB_OBJ) $(B)/libsieve.a
 # The unit tests also cover the lab's own arithmetic and the command line's parsing.
 $(B)/unit-tests: $(UNIT_OBJ) $(filter-out %/main.o,$(LAB_OBJ) $(CLI_OBJ)) $(B)/libsieve-bench.a \
 		$(B)/libsieve-fleet.a $(B)/libsieve-service.a $(B)/libsieve.a
-	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lgtest -larchive $(FLEET_LIBS) $(SERVICE_LIBS) $(LIBS) -o $@
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lgtest -larchive $(SERVICE_LIBS) $(LIBS) -o $@
 
 # This program starts refreshes, so it has its own main().
 $(B)/service-tests: $(SERVICE_TEST_OBJ) $(B)/libsieve-service.a $(B)/libsieve.a
@@ -195,7 +193,7 @@ $(B)/service-tests: $(SERVICE_TEST_OBJ) $(B)/libsieve-service.a $(B)/libsieve.a
 
 # Real etcd and nginx.
 $(B)/fleet-tests: $(FLEET_TEST_OBJ) $(B)/libsieve-fleet.a $(B)/libsieve-service.a $(B)/libsieve.a
-	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lgtest $(FLEET_LIBS) $(SERVICE_LIBS) $(LIBS) -o $@
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lgtest $(SERVICE_LIBS) $(LIBS) -o $@
 
 $(B)/bpf-tests: $(KERN_OBJ) $(B)/libsieve-bench.a $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lgtest -lgtest_main $(LIBS) -o $@

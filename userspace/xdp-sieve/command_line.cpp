@@ -1,14 +1,37 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "xdp-sieve/command_line.hpp"
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 
 #include "libsieve/util/version.hpp"
 #include "xdp-sieve/command.hpp"
 
 namespace sieve::cli {
 
-void define_command_line(CLI::App& app, Context& context) {
+namespace {
+
+struct Command {
+    std::string_view name;
+    void (*add)(CLI::App& app, Context& context);
+};
+constexpr Command commands[] = {
+    {"build", add_build},     {"query", add_query},   {"explain", add_explain}, {"diff", add_diff},
+    {"inspect", add_inspect}, {"load", add_load},     {"swap", add_swap},       {"join", add_join},
+    {"set", add_set},         {"add", add_add},       {"default", add_default}, {"replies", add_replies},
+    {"confirm", add_confirm}, {"insert", add_insert}, {"delete", add_delete},   {"expire", add_expire},
+    {"list", add_list},       {"remove", add_remove}, {"unload", add_unload},   {"pause", add_pause},
+    {"resume", add_resume},   {"accept", add_accept}, {"ban", add_ban},         {"unban", add_unban},
+    {"banned", add_banned},   {"apply", add_apply},   {"config", add_config},   {"publish", add_publish},
+    {"fleet", add_fleet},     {"status", add_status}, {"stats", add_stats},     {"events", add_events},
+    {"top", add_top},         {"replay", add_replay}, {"bench", add_bench},     {"plan", add_plan},
+    {"kinds", add_kinds},
+};
+
+} // namespace
+
+void define_command_line(CLI::App& app, Context& context, std::string_view only) {
     app.description(
         "Packet filter for very large lists: 10^4 to 10^8 keys in a few bits each.\n"
         "Exit codes: 0 done, 1 the answer is no, 2 usage, 3 bad input, 4 the kernel refused, 5 done, "
@@ -22,43 +45,9 @@ void define_command_line(CLI::App& app, Context& context) {
     app.add_flag("-v,--verbose", context.verbose, "print what libbpf and the builder say on the way");
     app.add_flag("--no-sandbox", context.no_sandbox,
                  "for debugging: read lists in this process, not in a child without privileges");
-    add_build(app, context);
-    add_query(app, context);
-    add_explain(app, context);
-    add_diff(app, context);
-    add_inspect(app, context);
-    add_load(app, context);
-    add_swap(app, context);
-    add_join(app, context);
-    add_set(app, context);
-    add_add(app, context);
-    add_default(app, context);
-    add_replies(app, context);
-    add_confirm(app, context);
-    add_insert(app, context);
-    add_delete(app, context);
-    add_expire(app, context);
-    add_list(app, context);
-    add_remove(app, context);
-    add_unload(app, context);
-    add_pause(app, context);
-    add_resume(app, context);
-    add_accept(app, context);
-    add_ban(app, context);
-    add_unban(app, context);
-    add_banned(app, context);
-    add_apply(app, context);
-    add_config(app, context);
-    add_publish(app, context);
-    add_fleet(app, context);
-    add_status(app, context);
-    add_stats(app, context);
-    add_events(app, context);
-    add_top(app, context);
-    add_replay(app, context);
-    add_bench(app, context);
-    add_plan(app, context);
-    add_kinds(app, context);
+    const bool is_named = std::ranges::any_of(commands, [&](const Command& one) { return one.name == only; });
+    for (const Command& one : commands)
+        if (!is_named || one.name == only) one.add(app, context);
 }
 
 } // namespace sieve::cli

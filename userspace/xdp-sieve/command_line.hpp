@@ -2,13 +2,16 @@
 // The whole command line: its commands and the options of all commands.
 #pragma once
 
+#include <string_view>
+
 #include <CLI/CLI.hpp>
 
 #include "xdp-sieve/context.hpp"
 
 namespace sieve::cli {
 
-// Adds everything to `app`. Parsing runs the command, which leaves its exit code in `context`.
-void define_command_line(CLI::App& app, Context& context);
+// Adds everything to `app`; of the commands, `only` the one of that name if there is one, since all of them
+// take a tenth of a command's start. Parsing runs the command, which leaves its exit code in `context`.
+void define_command_line(CLI::App& app, Context& context, std::string_view only = {});
 
 } // namespace sieve::cli

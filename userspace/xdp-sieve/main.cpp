@@ -78,7 +78,7 @@ void print_what_was_meant(const CLI::App& app, const std::vector<std::string>& w
 // Runs the command. The context then holds its exit code.
 void run(int argc, char** argv, Context& context) {
     CLI::App app;
-    define_command_line(app, context);
+    define_command_line(app, context, argc > 1 ? argv[1] : "");
 
     // What the shells' completion scripts run. No person types it, so the help does not show it.
     if (argc > 1 && std::string_view(argv[1]) == "complete") {

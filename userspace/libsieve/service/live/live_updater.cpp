@@ -119,7 +119,7 @@ class Updater final : public LiveUpdater {
         const bool filters_came = filters_came_.exchange(false);
         const Time begin = now();
         watch_the_clock(begin);
-        protect();
+        if (!(bans_ && woken)) protect(); // else whoever gave a ban has asked the host just now
         reconciled_ = false;
         if (filters_came) {
             live_->check_files(observer_);
