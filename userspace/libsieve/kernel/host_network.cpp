@@ -2,11 +2,13 @@
 #include "libsieve/kernel/host_network.hpp"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -19,8 +21,7 @@
 
 #include "libsieve/kernel/netlink.hpp"
 #include "libsieve/kernel/refusal.hpp"
-#include "libsieve/kernel/sockets.hpp"
-#include "libsieve/util/small_file.hpp"
+#include "libsieve/util/unique_fd.hpp"
 
 namespace sieve::kernel {
 
@@ -100,6 +101,15 @@ TcpSession session_of(const Socket& socket) {
             .their_port = socket.their_port};
 }
 
+// The name of a process, by its number; empty if it has ended. There are hundreds of processes, so each costs
+// no more than it must.
+std::string name_of(const std::filesystem::path& process) {
+    const UniqueFd file(::open((process / "comm").c_str(), O_RDONLY | O_CLOEXEC));
+    std::array<char, longest_name> name{};
+    const ssize_t size = file ? ::read(file.get(), name.data(), name.size()) : 0;
+    return size > 0 ? std::string(name.data(), static_cast<std::size_t>(size) - 1) : std::string(); // "\n"
+}
+
 // The sockets, by inode, that the processes of this name have open.
 std::set<std::uint32_t> sockets_of(std::string_view process) {
     namespace fs = std::filesystem;
@@ -109,9 +119,7 @@ std::set<std::uint32_t> sockets_of(std::string_view process) {
          entry.increment(error)) {
         const char first = entry->path().filename().native().front();
         if (first < '0' || first > '9') continue; // no process
-        std::string name = small_file_or_nothing(entry->path() / "comm", longest_name);
-        if (!name.empty()) name.pop_back();
-        if (name != process) continue;
+        if (name_of(entry->path()) != process) continue;
         std::error_code gone; // the process may end meanwhile
         for (fs::directory_iterator fd(entry->path() / "fd", gone); !gone && fd != fs::directory_iterator();
              fd.increment(gone)) {
@@ -198,27 +206,24 @@ std::optional<WayOut> way_to(uint128 address) {
     return error == 0 ? way : std::nullopt;
 }
 
-std::vector<TcpSession> tcp_sessions_in(std::string_view text, const std::set<std::uint16_t>& our_ports) {
+std::vector<Socket> tcp_sockets() {
+    return sockets(IPPROTO_TCP, 1U << TCP_ESTABLISHED | 1U << TCP_LISTEN);
+}
+
+std::vector<TcpSession> sessions_among(const std::vector<Socket>& sockets,
+                                       const std::set<std::uint16_t>& our_ports) {
     std::vector<TcpSession> found;
-    for (const Socket& socket : sockets_in(text))
+    for (const Socket& socket : sockets)
         if (socket.state == TCP_ESTABLISHED && our_ports.contains(socket.our_port))
             found.push_back(session_of(socket));
     return found;
 }
 
-Result<std::vector<TcpSession>> tcp_sessions(const std::set<std::uint16_t>& our_ports) {
-    std::vector<TcpSession> found;
-    for (const Socket& socket : sockets(IPPROTO_TCP, 1U << TCP_ESTABLISHED))
-        if (our_ports.contains(socket.our_port)) found.push_back(session_of(socket));
-    return found;
-}
-
-std::set<std::uint16_t> ports_of(std::string_view process) {
+std::set<std::uint16_t> ports_of(std::string_view process, const std::vector<Socket>& sockets) {
     std::set<std::uint16_t> ports;
     const std::set<std::uint32_t> inodes = sockets_of(process);
-    if (inodes.empty()) return ports;
-    for (const Socket& socket : sockets(IPPROTO_TCP, 1U << TCP_LISTEN))
-        if (inodes.contains(socket.inode)) ports.insert(socket.our_port);
+    for (const Socket& socket : sockets)
+        if (socket.state == TCP_LISTEN && inodes.contains(socket.inode)) ports.insert(socket.our_port);
     return ports;
 }
 

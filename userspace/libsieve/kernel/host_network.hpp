@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "libsieve/kernel/sockets.hpp"
 #include "libsieve/keys/address_range.hpp"
 #include "libsieve/util/result.hpp"
 
@@ -46,15 +47,13 @@ struct TcpSession {
 
     [[nodiscard]] friend bool operator==(const TcpSession&, const TcpSession&) = default;
 };
-// Established sessions of these ports of ours, by sock_diag(7). A kernel without that is asked by
+// The TCP sockets that are established or listen, by sock_diag(7). A kernel without that is asked by
 // /proc/net/tcp instead.
-[[nodiscard]] Result<std::vector<TcpSession>> tcp_sessions(const std::set<std::uint16_t>& our_ports);
-
-// The sessions in /proc/net/tcp or tcp6. Lines that cannot be understood are left out.
-[[nodiscard]] std::vector<TcpSession> tcp_sessions_in(std::string_view text,
-                                                      const std::set<std::uint16_t>& our_ports);
-
-// The TCP ports on which processes of this name listen here.
-[[nodiscard]] std::set<std::uint16_t> ports_of(std::string_view process);
+[[nodiscard]] std::vector<Socket> tcp_sockets();
+// The established sessions of these ports of ours.
+[[nodiscard]] std::vector<TcpSession> sessions_among(const std::vector<Socket>& sockets,
+                                                     const std::set<std::uint16_t>& our_ports);
+// The ports on which processes of this name listen.
+[[nodiscard]] std::set<std::uint16_t> ports_of(std::string_view process, const std::vector<Socket>& sockets);
 
 } // namespace sieve::kernel

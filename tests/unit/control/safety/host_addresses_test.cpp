@@ -26,6 +26,10 @@ std::vector<std::string> texts(const std::vector<HostAddress>& addresses) {
 
 using Texts = std::vector<std::string>;
 
+std::vector<kernel::TcpSession> sessions_in(std::string_view text, const std::set<std::uint16_t>& ports) {
+    return kernel::sessions_among(kernel::sockets_in(text), ports);
+}
+
 TEST(HostAddresses, Resolvers) {
     EXPECT_EQ(
         texts(resolvers_of("# comment\nsearch example\nnameserver 192.0.2.53\n nameserver fe80::1%eth0\n"
@@ -50,7 +54,7 @@ TEST(HostAddresses, TheSshSession) {
 // The texts come from Linux 6.1 on a little-endian machine: established to port 22; listening on port 22;
 // established to port 80; our own connection to a port 22 elsewhere.
 TEST(HostAddresses, SessionsInProc) {
-    const auto found = kernel::tcp_sessions_in(
+    const auto found = sessions_in(
         "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
         "   0: 010200C0:0016 07006FCB:D431 01 00000000:00000000 02:000A7214 00000000     0        0 1 4\n"
         "   1: 00000000:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 2 1\n"
@@ -62,18 +66,18 @@ TEST(HostAddresses, SessionsInProc) {
     EXPECT_EQ(text(found[0].ours), "192.0.2.1");
     EXPECT_EQ(found[0].our_port, 22);
     EXPECT_EQ(found[0].their_port, 0xd431);
-    const auto six = kernel::tcp_sessions_in("   0: B80D0120000000000000000001000000:0016 "
-                                             "B80D0120000000000000000002000000:8F1C 01 00000000:00000000 "
-                                             "02:0009 00000000 0 0 5 2\n"
-                                             "   1: 0000000000000000FFFF0000010200C0:0016 "
-                                             "0000000000000000FFFF000007006FCB:8F1C 01 00000000:00000000 "
-                                             "02:0009 00000000 0 0 6 2\n",
-                                             {22});
+    const auto six = sessions_in("   0: B80D0120000000000000000001000000:0016 "
+                                 "B80D0120000000000000000002000000:8F1C 01 00000000:00000000 "
+                                 "02:0009 00000000 0 0 5 2\n"
+                                 "   1: 0000000000000000FFFF0000010200C0:0016 "
+                                 "0000000000000000FFFF000007006FCB:8F1C 01 00000000:00000000 "
+                                 "02:0009 00000000 0 0 6 2\n",
+                                 {22});
     ASSERT_EQ(six.size(), 2U);
     EXPECT_EQ(text(six[0].theirs), "2001:db8::2");
     EXPECT_EQ(text(six[1].theirs), "203.111.0.7");
     for (const char* nonsense : {"", "\n\n", "a b c", "0: x y 01", "0: 1:0016 zz:1 01", "0: : : 01"})
-        EXPECT_TRUE(kernel::tcp_sessions_in(nonsense, {0, 22}).empty()) << nonsense;
+        EXPECT_TRUE(sessions_in(nonsense, {0, 22}).empty()) << nonsense;
 }
 
 TEST(HostAddresses, TheProtectList) {

@@ -196,7 +196,8 @@ Result<std::vector<HostAddress>> RealHostAddresses::read() {
     SIEVE_ASSIGN(std::vector<HostAddress> resolvers, this->resolvers());
     for (HostAddress& resolver : resolvers) all.add_remote(std::move(resolver));
 
-    std::set<std::uint16_t> ports = kernel::ports_of(ssh_server);
+    const std::vector<kernel::Socket> sockets = kernel::tcp_sockets();
+    std::set<std::uint16_t> ports = kernel::ports_of(ssh_server, sockets);
     ports.insert(ssh_port);
     ports.insert(more_ports_.begin(), more_ports_.end());
     if (const char* text = std::getenv("SSH_CONNECTION")) // NOLINT(concurrency-mt-unsafe)
@@ -204,8 +205,7 @@ Result<std::vector<HostAddress>> RealHostAddresses::read() {
             if (session->our_port != 0) ports.insert(session->our_port);
             all.add_remote(std::move(*session));
         }
-    SIEVE_ASSIGN(const std::vector<kernel::TcpSession> sessions, kernel::tcp_sessions(ports));
-    for (const kernel::TcpSession& session : sessions)
+    for (const kernel::TcpSession& session : kernel::sessions_among(sockets, ports))
         all.add_remote({.address = session.theirs,
                         .what = fmt::format("an administrator's session (TCP port {})", session.our_port),
                         .role = HostRole::session,
