@@ -103,7 +103,8 @@ Result<bool> BanLedger::read(const std::function<void(live::BanChange&& change)>
     return anew;
 }
 
-Result<live::Bans> BanLedger::bans(live::Time now, const std::function<bool(const live::Prefix& prefix)>& wanted) {
+Result<live::Bans> BanLedger::bans(live::Time now,
+                                   const std::function<bool(const live::Prefix& prefix)>& wanted) {
     live::Bans bans;
     read_all_next();
     SIEVE_TRY(read([&](live::BanChange&& change) {
