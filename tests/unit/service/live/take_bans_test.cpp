@@ -33,10 +33,11 @@ class TakeBansTest : public testing::Test, public LiveWorld {
     static BanChange removed(const std::string& address) {
         return {.step = BanStep::remove, .prefix = prefix_of(address)};
     }
-    Result<TakenBans> take(std::vector<BanChange> changes, bool counts = true) {
+    Result<TakenBans> take(std::vector<BanChange> changes, bool counts = true,
+                           const std::function<bool(const Prefix&)>& listed = {}) {
         BanLedger ledger(configuration.state_directory, "block");
         return take_bans({.set = "block", .changes = std::move(changes), .counts = counts}, configuration,
-                         host, ledger, now);
+                         host, ledger, now, listed);
     }
     [[nodiscard]] std::size_t banned() {
         return list_bans(configuration, "block", now).value().front().bans.size();
@@ -69,6 +70,21 @@ TEST_F(TakeBansTest, CountsWhatWasThere) {
     EXPECT_EQ(none->absent.size(), 1U);
     EXPECT_EQ(none->mark.bytes, 0U); // nothing was written
     EXPECT_EQ(take({{.step = BanStep::flush}})->lifted, 1U);
+    EXPECT_EQ(banned(), 0U);
+}
+
+// What the list in force has is banned; what it lacks may be, since it lacks what this host depends on.
+TEST_F(TakeBansTest, AsksTheListFirst) {
+    ASSERT_TRUE(take({added("192.0.2.1"), added("192.0.2.2"), added("198.51.100.0/24")}));
+    const auto one_is_listed = [](const Prefix& prefix) { return prefix == prefix_of("192.0.2.1"); };
+    const auto first = take({removed("192.0.2.1")}, true, one_is_listed);
+    EXPECT_EQ(first->lifted, 1U);
+    EXPECT_TRUE(first->absent.empty());
+    EXPECT_GT(first->mark.bytes, 0U);
+    const auto others = take({removed("192.0.2.2"), removed("192.0.2.3")}, true, one_is_listed);
+    EXPECT_EQ(others->lifted, 1U);
+    EXPECT_EQ(others->absent, std::vector{prefix_of("192.0.2.3")});
+    EXPECT_EQ(take({removed("198.51.100.0/24")}, true, [](const Prefix&) { return true; })->lifted, 1U);
     EXPECT_EQ(banned(), 0U);
 }
 
