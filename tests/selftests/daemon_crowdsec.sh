@@ -112,6 +112,20 @@ decisions_become_verdicts() {
     says "not taken, since this host depends on them: .*$IN4"
 }
 
+# The API leaves out what the configuration does not want.
+some_scenarios() {
+    fresh
+    sed -i 's|poll = |scenarios-not-containing = ["probing"], poll = |' "$CONFIG"
+    cscli decisions add --ip "$STRANGER" --reason crowdsecurity/http-probing
+    cscli decisions add --ip "$MEMBER" --reason crowdsecurity/ssh-bf
+    start
+    await judges drop "$MEMBER"
+    judges pass "$STRANGER" || fail "not left out"
+    cscli decisions add --ip "$FRIEND" --reason crowdsecurity/http-probing
+    to drop 203.0.113.65 add --ip 203.0.113.65 --reason crowdsecurity/ssh-bf
+    judges pass "$FRIEND" || fail "not left out of what came later"
+}
+
 # While the API is away, decisions stay, and end when they should. What came meanwhile is learnt when it is back.
 the_api_comes_and_goes() {
     local program began
@@ -208,6 +222,7 @@ what_is_kept_is_lost() {
 
 ktap_run \
     "decisions of cscli become verdicts" decisions_become_verdicts \
+    "decisions of some scenarios are left out" some_scenarios \
     "the API ends and comes back" the_api_comes_and_goes \
     "the daemon is killed and comes back" the_daemon_comes_and_goes \
     "the state directory is lost" what_is_kept_is_lost

@@ -227,13 +227,17 @@ TEST(ConfigurationReader, TakesCrowdsec) {
     EXPECT_EQ(
         sources(
             "{ crowdsec = \"https://lapi\", key-file = \"/key\", types = [\"ban\", \"captcha\"], scopes = "
-            "[\"Range\"], origins = [\"cscli\"], poll = \"1m\", certificates = \"/ca.pem\" }"),
+            "[\"Range\"], origins = [\"cscli\"], scenarios-containing = [\"ssh\"], "
+            "scenarios-not-containing = [\"probing\", \"crawl\"], poll = \"1m\", certificates = \"/ca.pem\" "
+            "}"),
         (std::vector<SourceSpec>{CrowdsecSpec{.url = "https://lapi",
                                               .access = {.server = {"/ca.pem"}},
                                               .key_file = "/key",
                                               .types = {"ban", "captcha"},
                                               .scopes = {"Range"},
                                               .origins = {"cscli"},
+                                              .scenarios_containing = {"ssh"},
+                                              .scenarios_not_containing = {"probing", "crawl"},
                                               .poll = std::chrono::minutes(1)}}));
 }
 
@@ -479,6 +483,8 @@ const Wrong wrong[] = {
     {"CrowdsecTypeTwice", with_sources(crowdsec(", types = [\"ban\", \"ban\"]")), 5, "set.bad.sources.types",
      "named twice"},
     {"CrowdsecOrigin", with_sources(crowdsec(", origins = [1]")), 5, "set.bad.sources.origins", "found 1"},
+    {"CrowdsecScenario", with_sources(crowdsec(", scenarios-containing = [1]")), 5,
+     "set.bad.sources.scenarios-containing", "a part of a scenario's name, such as \"ssh\", found 1"},
     {"CrowdsecPoll", with_sources(crowdsec(", poll = \"2h\"")), 5, "set.bad.sources.poll",
      "from \"1s\" to \"1h\""},
     {"CrowdsecBesideAFile", with_sources("[\"a.txt\", " + crowdsec("") + "]"), 5, "set.bad.sources",
@@ -653,7 +659,8 @@ TEST(ConfigurationText, ReadsBackToTheSame) {
         in_set("dport = [22, 443, \"8000-8100\"]\nproto = \"tcp\""),
         in_set("sport = 53\nproto = [\"udp\", 253]"),
         in_interface("replies = \"pass\"\nmax-flows = 100"),
-        with_sources(crowdsec(", origins = [\"lists\"], poll = \"90s\"")),
+        with_sources(
+            crowdsec(", origins = [\"lists\"], scenarios-not-containing = [\"a\", \"b\"], poll = \"90s\"")),
         with_sources("{ url = \"http://a\", " + std::string(all_access) + " }"),
         with_sources("{ crowdsec = \"http://a\", " + std::string(all_access) + " }"),
         std::string(interface) + "[set.bad]\nsources = [\"a\\\"\\\\b\\u0001\", \"lists/\", \"*.txt\"]\n",
@@ -732,7 +739,8 @@ TEST(ConfigurationText, NamesEveryKeyOfASource) {
           Kind{"crowdsec = \"http://a\", key-file = \"/k\"",
                {"certificates", "client-certificate", "client-key", "crowdsec", "header-file", "key-file",
                 "origins", "password-file", "poll", "proxy", "proxy-password-file", "proxy-username",
-                "scopes", "types", "user-agent", "username"}}}) {
+                "scenarios-containing", "scenarios-not-containing", "scopes", "types", "user-agent",
+                "username"}}}) {
         const ReadConfiguration wrong = read(with_sources("{ " + kind.source + ", qqqqqqqqqqqq = 1 }"));
         ASSERT_EQ(wrong.mistakes.size(), 1U);
         std::string known;

@@ -86,6 +86,22 @@ TEST(Decisions, OthersAreIgnoredAndCounted) {
     EXPECT_EQ(parsed->added[0].id, 4U);
 }
 
+// A scenario in simulation mode decides what would be done. Whoever deletes such a decision finds none.
+TEST(Decisions, ThatAreSimulatedAreIgnored) {
+    const auto simulated = [](int id, const std::string& is) {
+        std::string text = decision("192.0.2." + std::to_string(id), id);
+        return text.insert(1, R"("simulated":)" + is + ",");
+    };
+    const auto parsed = parse(R"({"new":[)" + simulated(1, "true") + "," + simulated(2, "false") +
+                              R"(],"deleted":[)" + simulated(3, "true") + "]}");
+    ASSERT_TRUE(parsed) << parsed.error().message;
+    ASSERT_EQ(parsed->added.size(), 1U);
+    EXPECT_EQ(parsed->added[0].id, 2U);
+    EXPECT_EQ(parsed->ignored, 1U);
+    EXPECT_EQ(parsed->first_ignored, "simulated scenarios");
+    EXPECT_EQ(parsed->deleted.size(), 1U);
+}
+
 TEST(Decisions, ThatHaveEndedAreLeftOut) {
     const auto parsed = parse(R"({"new":[)" + decision("192.0.2.1", 1, "-3h2m1.5s") + "," +
                               decision("192.0.2.2", 2, "0s") + "]}");

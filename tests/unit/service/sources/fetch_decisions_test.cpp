@@ -22,9 +22,12 @@ TEST(StreamUrl, AsksForEveryDecisionOfTheChosenSorts) {
               "http://127.0.0.1:8080/v1/decisions/stream?startup=true&dedup=false&scopes=Ip,Range");
     source.scopes = {"Ip"};
     source.origins = {"cscli", "a b&c"};
+    source.scenarios_containing = {"ssh", "http"};
+    source.scenarios_not_containing = {"crowdsecurity/http-probing"};
     EXPECT_EQ(stream_url(source, Ask::difference),
               "http://127.0.0.1:8080/v1/decisions/"
-              "stream?startup=false&dedup=false&scopes=Ip&origins=cscli,a%20b%26c");
+              "stream?startup=false&dedup=false&scopes=Ip&origins=cscli,a%20b%26c"
+              "&scenarios_containing=ssh,http&scenarios_not_containing=crowdsecurity%2Fhttp%2Dprobing");
 }
 
 class DecisionFile : public testing::Test {

@@ -129,6 +129,9 @@ class SourceTable {
         read_texts("types", "a type of decisions, such as \"ban\"", crowdsec.types);
         read_texts("scopes", R"("Ip" or "Range")", crowdsec.scopes, scope_words);
         read_texts("origins", "an origin of decisions, such as \"crowdsec\"", crowdsec.origins);
+        constexpr std::string_view part = "a part of a scenario's name, such as \"ssh\"";
+        read_texts("scenarios-containing", part, crowdsec.scenarios_containing);
+        read_texts("scenarios-not-containing", part, crowdsec.scenarios_not_containing);
         section_.duration("poll", longest_poll, crowdsec.poll);
         for (const char* name : {"types", "scopes"})
             if (const toml::array* array = table_[name].as_array(); array != nullptr && array->empty())

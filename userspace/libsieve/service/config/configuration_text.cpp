@@ -104,10 +104,11 @@ std::string text_of(const CommandSpec& command) {
                        quoted(command.user), command.image, limits_of(command.limits));
 }
 std::string text_of(const CrowdsecSpec& crowdsec) {
-    return fmt::format("{{ crowdsec = {}, key-file = {}, types = {}, scopes = {}, origins = {}, poll = {}, "
-                       "{} }}",
+    return fmt::format("{{ crowdsec = {}, key-file = {}, types = {}, scopes = {}, origins = {}, "
+                       "scenarios-containing = {}, scenarios-not-containing = {}, poll = {}, {} }}",
                        quoted(crowdsec.url), quoted(crowdsec.key_file), list_of(crowdsec.types),
                        list_of(crowdsec.scopes), list_of(crowdsec.origins),
+                       list_of(crowdsec.scenarios_containing), list_of(crowdsec.scenarios_not_containing),
                        quoted(duration_text(crowdsec.poll)), access_of(crowdsec.access));
 }
 

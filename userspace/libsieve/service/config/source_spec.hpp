@@ -69,6 +69,9 @@ struct CrowdsecSpec {
     std::vector<std::string> types{"ban"};               // of decisions
     std::vector<std::string> scopes{"Ip", "Range"};      // of decisions
     std::vector<std::string> origins{};                  // of decisions; none: all
+    // Decisions of scenarios whose names contain one of these, and none of those; none: all.
+    std::vector<std::string> scenarios_containing{};
+    std::vector<std::string> scenarios_not_containing{};
     std::chrono::seconds poll{std::chrono::seconds{10}}; // between two questions
 
     [[nodiscard]] friend bool operator==(const CrowdsecSpec&, const CrowdsecSpec&) = default;

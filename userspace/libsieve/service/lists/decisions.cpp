@@ -38,6 +38,7 @@ bool has_word(const std::vector<std::string>& words, std::string_view word) {
 struct Members {
     std::optional<std::uint64_t> id;
     std::optional<std::string> duration, origin, scope, type, value;
+    bool simulated = false;
 };
 
 // Takes what nlohmann's parser meets, one event at a time, so that an answer of any size needs no tree.
@@ -53,7 +54,11 @@ class Reader final : public nlohmann::json_sax<json> {
     bool null() override {
         return at_value([&] { return expect_list_or_member("null", true); });
     }
-    bool boolean(bool) override {
+    bool boolean(bool is) override {
+        if (depth_ == 3 && in_list_ && member_ == "simulated") {
+            decision_.simulated = is;
+            return true;
+        }
         return at_value([&] { return expect_list_or_member("a truth value", false); });
     }
     bool number_float(number_float_t, const string_t& text) override {
@@ -195,6 +200,8 @@ class Reader final : public nlohmann::json_sax<json> {
         if (!filter_.origins.empty() && !has_word(filter_.origins, decision_.origin.value_or("")))
             return ignore("origin", decision_.origin.value_or("none"));
         const bool is_new = list_ == "new";
+        // Of a scenario that its operator only tries.
+        if (is_new && decision_.simulated) return ignore("simulated", "scenarios");
         TimedEntry timed_entry{{}, *decision_.id, now_};
         if (is_new) {
             if (!decision_.duration) return missing("duration");

@@ -29,7 +29,7 @@ struct DecisionLimits {
 struct Decisions {
     std::vector<TimedEntry> added{}; // those that have ended already are left out
     std::vector<TimedEntry> deleted{};
-    std::uint64_t ignored = 0;    // of another scope, type or origin
+    std::uint64_t ignored = 0;    // of another scope, type or origin, or simulated
     std::string first_ignored{};  // "scope Country", for a remark
     std::uint64_t unusable = 0;   // of the right sort, but with a value that no list should hold
     std::string first_unusable{}; // "decision 7: "0.0.0.0/0" is ..., expected ..."

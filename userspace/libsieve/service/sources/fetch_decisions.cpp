@@ -50,9 +50,14 @@ std::string stream_url(const CrowdsecSpec& source, CrowdsecStream::Ask ask) {
     // Without `dedup=false` the API hides decisions behind longer ones of the same address, and a deletion
     // then names a decision that was never sent.
     url += fmt::format("/v1/decisions/stream?startup={}&dedup=false", ask == CrowdsecStream::Ask::whole_list);
-    if (!source.scopes.empty()) url += "&scopes=" + escaped(fmt::format("{}", fmt::join(source.scopes, ",")));
-    if (!source.origins.empty())
-        url += "&origins=" + escaped(fmt::format("{}", fmt::join(source.origins, ",")));
+    const auto narrow = [&](const char* name, const std::vector<std::string>& words) {
+        if (!words.empty())
+            url += fmt::format("&{}={}", name, escaped(fmt::format("{}", fmt::join(words, ","))));
+    };
+    narrow("scopes", source.scopes);
+    narrow("origins", source.origins);
+    narrow("scenarios_containing", source.scenarios_containing);
+    narrow("scenarios_not_containing", source.scenarios_not_containing);
     return url;
 }
 
