@@ -375,16 +375,19 @@ uninstall:
 		[ ! -d $(DESTDIR)$(SYSCONFDIR)/$$folder ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(SYSCONFDIR)/$$folder; \
 	done
 
-# Debian packages of this tree, in build/deb: docs/packages.md.
+# Debian packages of this tree: docs/packages.md. They are in build/deb; with RELEASE=trixie they are built in a Debian of
+# that release, and are in build/deb-trixie.
+DEBS := $(B)/deb$(RELEASE:%=-%)
 deb:
-	scripts/deb.sh
+	$(if $(RELEASE),scripts/deb-release.sh $(RELEASE),scripts/deb.sh)
 
 # Installs, uses, upgrades and purges these packages in a Debian that debootstrap makes. Then builds them again and
-# compares.
+# compares: with RELEASE, not again, for this compares builds of this machine.
+deb-test: export RELEASE := $(RELEASE)
 deb-test: deb
-	tests/packages/chroot.sh $(B)/deb
-	tests/packages/systemd.sh $(B)/deb
-	tests/packages/reproducible.sh $(B)/deb
+	tests/packages/chroot.sh $(DEBS)
+	tests/packages/systemd.sh $(DEBS)
+	$(if $(RELEASE),,tests/packages/reproducible.sh $(DEBS))
 
 format:
 	find bpf include userspace tests \( -name '*.[ch]' -o -name '*.[ch]pp' \) -exec clang-format -i {} +

@@ -3,7 +3,7 @@
 # The Debian packages as users meet them: in a Debian that debootstrap makes, they are installed by apt, used, upgraded,
 # removed and purged. Needs root and Debian's mirror.
 #
-#     chroot.sh FOLDER     with the packages that scripts/deb.sh made
+#     [RELEASE=trixie] chroot.sh FOLDER     with the packages that scripts/deb.sh made for that release
 #
 # build/deb-test keeps the Debian and what apt fetched, for the next time. All that runs inside has its own mounts and
 # processes, which end with it, however it ends.
@@ -26,26 +26,12 @@ NEW=$(dpkg-deb -f "$(echo "$DEBS"/xdp-sieve_*.deb)" Version)
 OLD=$NEW~older
 PACKAGES=(xdp-sieve libsieve1 libsieve-dev sieve-lab)
 # What the tests use inside. What the packages need comes with them.
-TOOLS=adduser,bash-completion,fish,g++,iproute2,man-db,pkg-config,python3-minimal,zsh
+TOOLS=adduser,bash-completion,fish,g++,iproute2,iputils-ping,man-db,pkg-config,python3-minimal,zsh
 
 # shellcheck source=debian.sh
 . "$here/../packages/debian.sh"
 
-# A repository with the packages, and with the same packages under a lower version.
-makes_repository() {
-    local package folder=$WORK/repository
-    mkdir "$folder"
-    for package in "${PACKAGES[@]}"; do
-        cp "$DEBS/${package}_${NEW}"_*.deb "$folder"
-        dpkg-deb -R "$folder/${package}_${NEW}"_*.deb "$WORK/older"
-        sed -i "s/^Version: .*/Version: $OLD/; s/(= $NEW)/(= $OLD)/g" "$WORK/older/DEBIAN/control"
-        dpkg-deb -Znone -b "$WORK/older" "$folder/${package}_${OLD}_older.deb" >"$WORK/said"
-        rm -rf "$WORK/older"
-    done
-    (cd "$folder" && dpkg-scanpackages --multiversion . >Packages 2>"$WORK/said") || fail "$(cat "$WORK/said")"
-    chmod -R a+rX "$folder" "$WORK"
-    within apt-get -qq update
-}
+repository() { makes_repository "${PACKAGES[@]}"; }
 
 # What the packages and what they bring may leave behind: nothing. Caches, logs and what dpkg and apt keep do not count.
 state() {
@@ -102,6 +88,12 @@ in_force() {
         xdp-sieve -q load one --hook egress out=/tmp/list.txt,key=dst
         xdp-sieve status' | tee "$WORK/said"
     [ "$(grep -c '^  bad ' "$WORK/said")" = 2 ] && grep -q '^one egress' "$WORK/said" || fail "something is missing"
+}
+
+# The test that autopkgtest runs.
+smoke() {
+    cp "$here/../../debian/tests/smoke" "$SYSTEM/tmp"
+    within /tmp/smoke
 }
 
 # The daemon, with the installed user for its children, follows a list until it is stopped; what it did stays.
@@ -259,10 +251,11 @@ nothing_mounted() {
 
 ktap_run \
     "a Debian" makes_debian \
-    "a repository" makes_repository \
+    "a repository" repository \
     "apt installs" installs \
     "the programs run" programs \
     "sets in force" in_force \
+    "the test for autopkgtest" smoke \
     "the service" service \
     "manual pages" man_pages \
     "completions" completions \

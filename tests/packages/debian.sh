@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 # What the tests of the packages share, beside lib.sh: a Debian that debootstrap makes, and commands in it. The caller
 # sets SYSTEM (the Debian's folder), TOOLS (what is installed there) and $WORK/repository (packages that apt sees).
+# Those who call makes_repository also set DEBS, NEW and OLD. RELEASE names the release of Debian: bookworm, which is
+# Debian 12, if it is not given.
 # shellcheck disable=SC2154
 
 CACHE=$BUILD/deb-test
+RELEASE=${RELEASE:-bookworm}
 
 # within COMMAND...: runs a command in the Debian, with the machine's network.
 # within_network COMMAND...: likewise, with a network of its own, which has nothing but what the command makes.
@@ -42,14 +45,14 @@ mirror() {
         sed -nE 's/^(deb( \[.*\])?|URIs:) (https?:[^ ]*debian\/?)( .*)?$/\3/p' | head -n 1
 }
 
-# Debian 12 with the tools, from the cache if it is there.
+# A Debian with the tools, from the cache if it is there.
 makes_debian() {
     local base from
-    base=$CACHE/base-$(echo "$TOOLS" | cksum | cut -d' ' -f1).tar.zst
+    base=$CACHE/$RELEASE-$(echo "$TOOLS" | cksum | cut -d' ' -f1).tar.zst
     mkdir -p "$CACHE/archives/partial"
     if [ ! -e "$base" ]; then
         from=$(mirror)
-        unshare --mount --propagation private debootstrap --variant=minbase --include="$TOOLS" bookworm "$SYSTEM" \
+        unshare --mount --propagation private debootstrap --variant=minbase --include="$TOOLS" "$RELEASE" "$SYSTEM" \
             "${from:-http://deb.debian.org/debian}" >"$WORK/debootstrap.log" 2>&1 ||
             fail "debootstrap: $(tail -n 5 "$WORK/debootstrap.log")"
         tar -C "$SYSTEM" -I zstd -cf "$base.part" .
@@ -66,4 +69,21 @@ makes_debian() {
     chmod 755 "$SYSTEM/usr/sbin/policy-rc.d"
     echo force-unsafe-io >"$SYSTEM/etc/dpkg/dpkg.cfg.d/unsafe-io"
     echo 'deb [trusted=yes] file:/mnt ./' >"$SYSTEM/etc/apt/sources.list.d/packages.list"
+}
+
+# makes_repository PACKAGE...: what apt sees: the packages of $DEBS, which are version $NEW, and the same packages under
+# the lower version $OLD.
+makes_repository() {
+    local package folder=$WORK/repository
+    mkdir "$folder"
+    for package; do
+        cp "$DEBS/${package}_${NEW}"_*.deb "$folder"
+        dpkg-deb -R "$folder/${package}_${NEW}"_*.deb "$WORK/older"
+        sed -i "s/^Version: .*/Version: $OLD/; s/(= $NEW)/(= $OLD)/g" "$WORK/older/DEBIAN/control"
+        dpkg-deb -Znone -b "$WORK/older" "$folder/${package}_${OLD}_older.deb" >"$WORK/said"
+        rm -rf "$WORK/older"
+    done
+    (cd "$folder" && dpkg-scanpackages --multiversion . >Packages 2>"$WORK/said") || fail "$(cat "$WORK/said")"
+    chmod -R a+rX "$folder" "$WORK"
+    within apt-get -qq update
 }

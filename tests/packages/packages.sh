@@ -81,6 +81,16 @@ objects() {
     done
 }
 
+# The test that autopkgtest runs, with the programs that are built.
+smoke() { PATH=$BUILD:$PATH "$ROOT/debian/tests/smoke"; }
+
+# The role for Ansible, where its checker is installed. systemd.sh runs the role.
+role() {
+    command -v ansible-lint >/dev/null || skip "ansible-lint is not installed"
+    cd "$ROOT/examples/ansible"
+    ansible-lint --offline --nocolor --strict
+}
+
 ktap_run \
     "the packages are made" builds \
     "lintian has no error and no warning" lintian_is_content \
@@ -88,4 +98,6 @@ ktap_run \
     "what is in the packages" contents \
     "no path of another prefix" paths \
     "what the build needs" dependencies \
-    "the BPF objects are whole" objects
+    "the BPF objects are whole" objects \
+    "the test for autopkgtest" smoke \
+    "ansible-lint has no complaint about the role" role

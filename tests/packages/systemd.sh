@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 # The installed unit under a real systemd, the first process of a Debian with namespaces of its own: Type=notify,
-# reload, watchdog, restart, the journal, and each capability of the unit. Needs root, Debian's mirror and a cgroup2.
+# reload, watchdog, restart, an upgrade while packets come, the journal, each capability of the unit, and the role for
+# Ansible. Needs root, Debian's mirror and a cgroup2.
 #
-#     systemd.sh FOLDER     with the packages that scripts/deb.sh made
+#     [RELEASE=trixie] systemd.sh FOLDER     with the packages that scripts/deb.sh made for that release
 #
 # build/deb-test keeps the Debian and what apt fetched, for the next time.
 # shellcheck source=../selftests/lib.sh
@@ -24,6 +25,8 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 SYSTEM=$WORK/debian
+NEW=$(dpkg-deb -f "$(echo "$DEBS"/xdp-sieve_*.deb)" Version)
+OLD=$NEW~older
 TOOLS=adduser,dbus,iproute2,procps,systemd
 # shellcheck source=debian.sh
 . "$here/../packages/debian.sh"
@@ -125,12 +128,11 @@ END
 }
 
 installs() {
-    mkdir "$WORK/repository"
-    cp "$DEBS"/xdp-sieve_*.deb "$WORK/repository"
-    (cd "$WORK/repository" && dpkg-scanpackages . >Packages 2>"$WORK/said") || fail "$(cat "$WORK/said")"
-    chmod -R a+rX "$WORK/repository" "$WORK"
-    within apt-get -qq update
-    does install xdp-sieve
+    makes_repository xdp-sieve
+    does install "xdp-sieve=$OLD" ansible-core python3-apt
+    # From here on, the package starts its service, and apt finds the packages when the Debian has booted.
+    rm "$SYSTEM/usr/sbin/policy-rc.d"
+    cp -r "$WORK/repository/." "$SYSTEM/mnt"
     boot
     here_runs ip link add veth-in type veth peer name veth-out
     here_runs ip link set veth-in up
@@ -190,6 +192,43 @@ comes_back() {
         journal | grep -E 'Watchdog timeout|status=9' || true
     done
     as_installed
+}
+
+# An upgrade, while the service runs and packets come every millisecond. No packet of a listed address passes, and every
+# other one does. The new version's service takes over what is in force, and has the state of the one before.
+running_program() { here_runs ip -d link show veth-in | grep -oE 'prog/xdp id [0-9]+|xdp/id:[0-9]+'; }
+upgrades() {
+    local first program listed other
+    here_runs systemctl start xdp-sieved
+    await in_force 192.0.2.1
+    first=$(property MainPID) program=$(running_program)
+    mkfifo "$WORK/end"
+    nsenter --target "$(cat "$WORK/init")" --net "$here/../packages/traffic.py" veth-out veth-in 192.0.2.1 192.0.2.2 \
+        <"$WORK/end" >"$WORK/counts" 2>&1 &
+    local traffic=$!
+    exec 3>"$WORK/end"
+    mv "$LISTS/bad.txt" "$LISTS/away.txt" # what is known of this list is in the state only
+    mark
+    # shellcheck disable=SC2016 # dpkg-query's own variables
+    [ "$(here_runs dpkg-query -W -f='${Version}' xdp-sieve)" = "$OLD" ] || fail "the version before is not installed"
+    here_runs env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install "xdp-sieve=$NEW" \
+        >"$WORK/apt" 2>&1 || fail "$(tail -n 20 "$WORK/apt")"
+    await has ActiveState active
+    await said 'veth-in: taken over as it runs'
+    exec 3>&-
+    wait "$traffic" || fail "$(cat "$WORK/counts")"
+    [ "$(property MainPID)" != "$first" ] || fail "the service of the version before still runs"
+    [ "$(running_program)" = "$program" ] || fail "another program is in force: $(running_program), not $program"
+    cat "$WORK/counts"
+    listed=$(awk '$1 == "listed" { print $3 }' "$WORK/counts")
+    other=$(awk '$1 == "other" { print $2 - $3 }' "$WORK/counts")
+    [ "$listed" = 0 ] || fail "$listed packets of a listed address passed"
+    [ "$other" = 0 ] || fail "$other packets of another address did not arrive"
+    [ "$(awk '{ print $2 }' "$WORK/counts" | sort -n | head -n 1)" -gt 100 ] || fail "too few packets"
+    here_runs ip link set dev veth-in xdp off
+    here_runs systemctl restart xdp-sieved
+    in_force 192.0.2.1 || fail "the state is not what it was"
+    mv "$LISTS/away.txt" "$LISTS/bad.txt"
 }
 
 # A message is one entry, with its priority and with fields to search for.
@@ -252,6 +291,42 @@ END
     [ "${#missed[@]}" = 0 ] || fail "the unit has no ${!missed[*]}"
 }
 
+# The role installs the package, writes configuration and lists, and starts the service; a second run changes nothing. A
+# new configuration is reloaded. A wrong one changes nothing.
+play() { here_runs ansible-playbook -i localhost, -c local /root/ansible/test.yml -e "$1" >"$WORK/played" 2>&1; }
+played() { grep -qE "changed=$1 .*unreachable=0 +failed=0 " "$WORK/played" || fail "$(cat "$WORK/played")"; }
+role() {
+    local first vars='{"xdp_sieve_interfaces": [{"name": "veth-in", "sets": ["bad"]}], "xdp_sieve_sets": {"bad": {
+        "sources": ["/etc/xdp-sieve/lists/bad.txt"], "guards": {"most-growth": 10}}}, "xdp_sieve_lists": {"bad.txt": %s}
+        %s}'
+    afresh
+    here_runs env DEBIAN_FRONTEND=noninteractive apt-get -q -y purge xdp-sieve >"$WORK/apt" 2>&1 ||
+        fail "$(tail -n 20 "$WORK/apt")"
+    rm -rf "$LISTS" "$SYSTEM/root/ansible"
+    cp -r "$here/../../examples/ansible" "$SYSTEM/root/ansible"
+    printf -- '- {hosts: all, roles: [xdp_sieve]}\n' >"$SYSTEM/root/ansible/test.yml"
+    # shellcheck disable=SC2059 # the variables are the format
+    given() { printf "$vars" "$@"; }
+    play "$(given '["192.0.2.1"]' '')" || fail "$(cat "$WORK/played")"
+    await in_force 192.0.2.1
+    has UnitFileState enabled && has ActiveState active || fail "the service is not enabled or does not run"
+    play "$(given '["192.0.2.1"]' '')" || fail "$(cat "$WORK/played")"
+    played 0
+    first=$(property MainPID)
+    play "$(given '["192.0.2.1"]' ', "xdp_sieve_service": {"on-stop": "keep"}')" || fail "$(cat "$WORK/played")"
+    played 2
+    [ "$(property MainPID)" = "$first" ] || fail "started anew, not reloaded"
+    sha256sum "$LISTS/xdp-sieve.toml" >"$WORK/configuration"
+    if play "$(given '["192.0.2.1"]' ', "xdp_sieve_service": {"on-stop": "maybe"}')"; then
+        fail "a wrong configuration was taken"
+    fi
+    grep -q 'on-stop' "$WORK/played" || fail "$(cat "$WORK/played")"
+    sha256sum --quiet -c "$WORK/configuration"
+    play "$(given '["192.0.2.1", "192.0.2.3"]' ', "xdp_sieve_service": {"on-stop": "keep"}')" ||
+        fail "$(cat "$WORK/played")"
+    await in_force 192.0.2.3
+}
+
 # What systemd sees of its hardening, on the unit as it is installed.
 is_hardened() {
     here_runs systemd-analyze verify --man=no xdp-sieved.service
@@ -268,9 +343,11 @@ ktap_run \
     "a Debian" makes_debian \
     "systemd boots, with the package" installs \
     "systemctl start returns when last good lists are in force" is_notified \
+    "an upgrade while packets come" upgrades \
     "systemctl reload" reloads \
     "watchdog and restart" comes_back \
     "the journal has fields" is_in_the_journal \
     "each capability is needed" needs_its_capabilities \
     "systemd-analyze on the installed unit" is_hardened \
+    "the role for Ansible" role \
     "all ends with the machine" ends

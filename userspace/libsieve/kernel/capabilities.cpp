@@ -31,7 +31,7 @@ constexpr std::array<bpf_insn, 2> pass_all = {
         .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .src_reg = 0, .off = 0, .imm = XDP_PASS},
     bpf_insn{.code = BPF_JMP | BPF_EXIT, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 0}};
 
-UniqueFd load(bpf_prog_type type, const bpf_prog_load_opts* options) {
+UniqueFd load(bpf_prog_type type, bpf_prog_load_opts* options) {
     return UniqueFd(bpf_prog_load(type, name, "GPL", pass_all.data(), pass_all.size(), options));
 }
 
