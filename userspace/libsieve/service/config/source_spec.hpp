@@ -65,10 +65,10 @@ struct CommandSpec {
 struct CrowdsecSpec {
     std::string url{};
     HttpAccess access{};
-    std::string key_file{};                              // holds the bouncer's key; empty: none
-    std::vector<std::string> types{"ban"};               // of decisions
-    std::vector<std::string> scopes{"Ip", "Range"};      // of decisions
-    std::vector<std::string> origins{};                  // of decisions; none: all
+    std::string key_file{};                         // holds the bouncer's key; empty: none
+    std::vector<std::string> types{"ban"};          // of decisions
+    std::vector<std::string> scopes{"Ip", "Range"}; // of decisions
+    std::vector<std::string> origins{};             // of decisions; none: all
     // Decisions of scenarios whose names contain one of these, and none of those; none: all.
     std::vector<std::string> scenarios_containing{};
     std::vector<std::string> scenarios_not_containing{};
