@@ -53,12 +53,16 @@ void check_round_trip(const Decisions& decisions) {
     const auto again = read_decision_file(file.get());
     FUZZ_REQUIRE(again);
     FUZZ_REQUIRE(again->added == decisions.added && again->deleted == decisions.deleted);
+    FUZZ_REQUIRE(again->origins == decisions.origins);
     FUZZ_REQUIRE(again->ignored == decisions.ignored && again->unusable == decisions.unusable);
 }
 
 void check(const Decisions& decisions) {
     for (const auto* timed_entries : {&decisions.added, &decisions.deleted})
         for (const TimedEntry& timed_entry : *timed_entries) check_prefix(timed_entry.prefix);
+    FUZZ_REQUIRE(decisions.origins.size() <= most_origins);
+    for (const std::string& origin : decisions.origins)
+        if (!origin.empty()) require_message(origin);
     if (!decisions.first_ignored.empty()) require_message(decisions.first_ignored);
     if (!decisions.first_unusable.empty()) require_message(decisions.first_unusable);
     total.add(decisions.added.size() + decisions.deleted.size());

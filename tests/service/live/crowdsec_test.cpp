@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -20,7 +21,9 @@
 #include "libsieve/service/live/range_set_configuration.hpp"
 #include "libsieve/service/reconcile/cycle.hpp"
 #include "libsieve/service/sources/fetch_decisions.hpp"
+#include "libsieve/service/sources/usage_metrics.hpp"
 #include "service/live/crowdsec_server.hpp"
+#include "service/servers.hpp"
 
 namespace sieve::service::live {
 namespace {
@@ -115,6 +118,39 @@ TEST_F(CrowdsecTest, FailuresAreToldInOneSentence) {
     crowdsec->kill();
     EXPECT_NE(failure_of(crowdsec->source()).find("onnect"), std::string::npos)
         << failure_of(crowdsec->source());
+}
+
+// This version takes none.
+TEST_F(CrowdsecTest, UsageMetricsNeedALaterVersion) {
+    const Status sent = send_usage_metrics(crowdsec->source(), {}, sandbox());
+    ASSERT_FALSE(sent);
+    EXPECT_NE(sent.error().message.find("/v1/usage-metrics: the server answered 404 Not Found, expected 201: "
+                                        "CrowdSec takes usage metrics from version 1.6.3 on"),
+              std::string::npos)
+        << sent.error().message;
+}
+
+// As LAPI 1.7 answers.
+TEST(CrowdsecUsageMetrics, AreSentWithTheKey) {
+    const test::Folder folder;
+    folder.write("key", "k3y\n");
+    ::chmod(folder.path("key").c_str(), 0600);
+    std::string request;
+    const test::ScriptedServer server([&](int connection, const std::string& head) {
+        request = head;
+        for (char bytes[4096]; request.find("]}") == std::string::npos;) {
+            const ssize_t got = ::read(connection, bytes, sizeof(bytes));
+            if (got <= 0) break;
+            request.append(bytes, static_cast<std::size_t>(got));
+        }
+        test::send_all(connection, "HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n");
+    });
+    const CrowdsecSpec source{.url = server.url("/"), .key_file = folder.path("key")};
+    const Status sent = send_usage_metrics(source, {.items = {{"dropped", "packet", 7, "CAPI"}}}, sandbox());
+    ASSERT_TRUE(sent) << sent.error().message;
+    for (const char* part : {"POST /v1/usage-metrics HTTP/1.1\r\n", "X-Api-Key: k3y\r\n",
+                             "Content-Type: application/json\r\n", R"("origin":"CAPI")", R"("value":7)"})
+        EXPECT_NE(request.find(part), std::string::npos) << part << "\n" << request;
 }
 
 TEST(CrowdsecByHttps, TrustsItsAuthorityOnly) {

@@ -660,7 +660,8 @@ TEST(ConfigurationText, ReadsBackToTheSame) {
         in_set("sport = 53\nproto = [\"udp\", 253]"),
         in_interface("replies = \"pass\"\nmax-flows = 100"),
         with_sources(
-            crowdsec(", origins = [\"lists\"], scenarios-not-containing = [\"a\", \"b\"], poll = \"90s\"")),
+            crowdsec(", origins = [\"lists\"], scenarios-not-containing = [\"a\", \"b\"], poll = \"90s\", "
+                     "usage-metrics = false")),
         with_sources("{ url = \"http://a\", " + std::string(all_access) + " }"),
         with_sources("{ crowdsec = \"http://a\", " + std::string(all_access) + " }"),
         std::string(interface) + "[set.bad]\nsources = [\"a\\\"\\\\b\\u0001\", \"lists/\", \"*.txt\"]\n",
@@ -739,8 +740,8 @@ TEST(ConfigurationText, NamesEveryKeyOfASource) {
           Kind{"crowdsec = \"http://a\", key-file = \"/k\"",
                {"certificates", "client-certificate", "client-key", "crowdsec", "header-file", "key-file",
                 "origins", "password-file", "poll", "proxy", "proxy-password-file", "proxy-username",
-                "scenarios-containing", "scenarios-not-containing", "scopes", "types", "user-agent",
-                "username"}}}) {
+                "scenarios-containing", "scenarios-not-containing", "scopes", "types", "usage-metrics",
+                "user-agent", "username"}}}) {
         const ReadConfiguration wrong = read(with_sources("{ " + kind.source + ", qqqqqqqqqqqq = 1 }"));
         ASSERT_EQ(wrong.mistakes.size(), 1U);
         std::string known;

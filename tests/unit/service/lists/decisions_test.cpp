@@ -56,12 +56,51 @@ TEST(Decisions, AreReadFromAnAnswer) {
                               decision("198.51.100.0/24", 6, "1h0m0s", "Range") + R"(],"deleted":[)" +
                               decision("2001:db8::1", 3, "-3h2m1.5s") + "]}");
     ASSERT_TRUE(parsed) << parsed.error().message;
-    EXPECT_EQ(parsed->added,
-              (std::vector<TimedEntry>{entry("192.0.2.1", 5, now + milliseconds(3570500)),
-                                       entry("198.51.100.0/24", 6, now + std::chrono::hours(1))}));
+    EXPECT_EQ(parsed->added, (std::vector<TimedEntry>{
+                                 entry("192.0.2.1", entry_id(5, 1), now + milliseconds(3570500)),
+                                 entry("198.51.100.0/24", entry_id(6, 1), now + std::chrono::hours(1))}));
+    EXPECT_EQ(parsed->origins, std::vector<std::string>{"cscli"});
     ASSERT_EQ(parsed->deleted.size(), 1U);
     EXPECT_EQ(parsed->deleted[0].prefix, test::prefix_of("2001:db8::1"));
-    EXPECT_EQ(parsed->deleted[0].id, 3U);
+    EXPECT_EQ(parsed->deleted[0].id, entry_id(3, 1));
+}
+
+TEST(Decisions, TellTheirOriginsApart) {
+    const auto of = [](const std::string& value, const std::string& origin) {
+        return decision(value, 1, "1h", "Ip", "ban", origin);
+    };
+    auto parsed = parse(R"({"new":[)" + of("192.0.2.1", "CAPI") + "," + of("192.0.2.2", "lists:tor") + "," +
+                        of("192.0.2.3", "CAPI") + "," + of("192.0.2.4", "") + R"(],"deleted":[)" +
+                        of("192.0.2.5", "lists:tor") + "]}");
+    ASSERT_TRUE(parsed) << parsed.error().message;
+    EXPECT_EQ(parsed->origins, (std::vector<std::string>{"CAPI", "lists:tor"}));
+    std::vector<int> codes;
+    for (const TimedEntry& one : parsed->added) codes.push_back(origin_of(one.id));
+    EXPECT_EQ(codes, (std::vector<int>{1, 2, 1, 0}));
+    EXPECT_EQ(origin_of(parsed->deleted.at(0).id), 2);
+
+    // More than there are codes for.
+    std::string many;
+    for (std::size_t i = 0; i <= most_origins; i++)
+        many += (i == 0 ? "" : ",") + of("192.0.2.1", "lists:" + std::to_string(i));
+    parsed = parse(R"({"new":[)" + many + "]}");
+    ASSERT_TRUE(parsed) << parsed.error().message;
+    EXPECT_EQ(parsed->origins.size(), most_origins);
+    EXPECT_EQ(origin_of(parsed->added.at(most_origins - 1).id), most_origins);
+    EXPECT_EQ(origin_of(parsed->added.at(most_origins).id), 0);
+}
+
+TEST(Decisions, HaveNumbersThatLeaveRoomForTheOrigin) {
+    const auto of = [](const std::string& id) {
+        return R"({"new":[{"duration":"1h","id":)" + id +
+               R"(,"origin":"a","scope":"Ip","type":"ban","value":"192.0.2.1"}]})";
+    };
+    const auto most = parse(of("72057594037927935"));
+    ASSERT_TRUE(most) << most.error().message;
+    EXPECT_EQ(number_of(most->added.at(0).id), decision_numbers - 1);
+    EXPECT_EQ(fault_of(of("72057594037927936")),
+              "decision 1 of \"new\": its id is 72057594037927936, expected a number from 0 to "
+              "72057594037927935");
 }
 
 TEST(Decisions, MayBeNone) {
@@ -83,7 +122,7 @@ TEST(Decisions, OthersAreIgnoredAndCounted) {
     parsed = parse(text, {.origins = {"cscli"}});
     ASSERT_TRUE(parsed);
     ASSERT_EQ(parsed->added.size(), 1U);
-    EXPECT_EQ(parsed->added[0].id, 4U);
+    EXPECT_EQ(number_of(parsed->added[0].id), 4U);
 }
 
 // A scenario in simulation mode decides what would be done. Whoever deletes such a decision finds none.
@@ -96,7 +135,7 @@ TEST(Decisions, ThatAreSimulatedAreIgnored) {
                               R"(],"deleted":[)" + simulated(3, "true") + "]}");
     ASSERT_TRUE(parsed) << parsed.error().message;
     ASSERT_EQ(parsed->added.size(), 1U);
-    EXPECT_EQ(parsed->added[0].id, 2U);
+    EXPECT_EQ(number_of(parsed->added[0].id), 2U);
     EXPECT_EQ(parsed->ignored, 1U);
     EXPECT_EQ(parsed->first_ignored, "simulated scenarios");
     EXPECT_EQ(parsed->deleted.size(), 1U);
@@ -152,11 +191,11 @@ TEST(Decisions, AnAnswerThatIsNoneIsRefused) {
         return fault_of(R"({"deleted":null,"new":[)" + good + "," + text + "]}");
     };
     EXPECT_EQ(with(R"("id":1)", R"("id":"1")"),
-              "decision 2 of \"new\": its id is \"1\", expected a number from 0 on");
+              "decision 2 of \"new\": its id is \"1\", expected a number from 0 to 72057594037927935");
     EXPECT_EQ(with(R"("id":1)", R"("id":-1)"),
-              "decision 2 of \"new\": its id is -1, expected a number from 0 on");
+              "decision 2 of \"new\": its id is -1, expected a number from 0 to 72057594037927935");
     EXPECT_EQ(with(R"("id":1)", R"("id":1.5)"),
-              "decision 2 of \"new\": its id is 1.5, expected a number from 0 on");
+              "decision 2 of \"new\": its id is 1.5, expected a number from 0 to 72057594037927935");
     EXPECT_EQ(with(R"("id":1,)", ""), "decision 2 of \"new\" has no id");
     EXPECT_EQ(with(R"("id":1)", R"("id":1,"id":2)"), "decision 2 of \"new\" has \"id\" twice");
     EXPECT_EQ(with(R"("192.0.2.1")", "17"), "decision 2 of \"new\": its value is 17, expected a text");

@@ -16,7 +16,7 @@ using test::at_second;
 using test::entry;
 using test::prefix_of;
 
-TEST(TimedList, KnowsTheFirstAndTheLastClaimOfAPrefix) {
+TEST(TimedList, KnowsTheFirstAndTheLastEntryOfAPrefix) {
     TimedList list;
     EXPECT_TRUE(list.add(entry("192.0.2.1", 1)));
     EXPECT_FALSE(list.add(entry("192.0.2.1", 2)));
@@ -32,7 +32,24 @@ TEST(TimedList, KnowsTheFirstAndTheLastClaimOfAPrefix) {
     EXPECT_TRUE(list.contains(prefix_of("192.0.2.0/24")));
 }
 
-TEST(TimedList, EndingsFollowTheirClaims) {
+TEST(TimedList, CountsByFamilyAndOrigin) {
+    TimedList list;
+    for (int i = 1; i <= 200; i++) list.add(entry("192.0.2." + std::to_string(i), entry_id(i, i % 2 + 1)));
+    list.add(entry("2001:db8::1", entry_id(1, 2)));
+    list.add(entry("2001:db8::1", entry_id(1, 2), at_second(7))); // prolonged
+    EXPECT_EQ(list.timed_entries(true, 1), 100U);
+    EXPECT_EQ(list.timed_entries(true, 2), 100U);
+    EXPECT_EQ(list.timed_entries(false, 1), 0U);
+    EXPECT_EQ(list.timed_entries(false, 2), 1U);
+    list.remove(prefix_of("192.0.2.2"), entry_id(2, 1));
+    list.remove(prefix_of("192.0.2.3"), entry_id(3, 1)); // it is another origin's
+    list.remove(prefix_of("2001:db8::1"), entry_id(1, 2));
+    EXPECT_EQ(list.timed_entries(true, 1), 99U);
+    EXPECT_EQ(list.timed_entries(true, 2), 100U);
+    EXPECT_EQ(list.timed_entries(false, 2), 0U);
+}
+
+TEST(TimedList, EndingsFollowTheirEntries) {
     TimedList list;
     list.add(entry("192.0.2.1", 1, at_second(10)));
     list.add(entry("192.0.2.2", 1, at_second(20)));

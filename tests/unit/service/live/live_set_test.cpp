@@ -110,7 +110,7 @@ TEST_F(LiveSetTest, AddsAndRemovesInPlace) {
     EXPECT_EQ(identity_in_force(), identity); // no swap
 }
 
-TEST_F(LiveSetTest, AnAddressStaysUntilItsLastClaimHasGone) {
+TEST_F(LiveSetTest, AnAddressStaysUntilItsLastEntryHasGone) {
     LiveSet set = open_in_force();
     ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1), entry("192.0.2.1", 2)}}, observer));
     EXPECT_EQ(keys_in_force(), 1U);
@@ -132,7 +132,7 @@ TEST_F(LiveSetTest, NeverDeletesWhatWasNotInserted) {
     EXPECT_TRUE(in_force_has("192.0.2.1"));
 }
 
-TEST_F(LiveSetTest, AClaimThatGoesAndComesAtOnceStays) {
+TEST_F(LiveSetTest, AnEntryThatGoesAndComesAtOnceStays) {
     LiveSet set = open_in_force();
     ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1)}}, observer));
     const auto done = set.change(kernel, {{entry("192.0.2.1", 1)}, {entry("192.0.2.1", 1)}}, observer);
@@ -308,7 +308,7 @@ TEST_F(LiveSetTest, ReplaceTakesOnlyTheDifference) {
     EXPECT_TRUE(in_force_has("192.0.2.3"));
 }
 
-TEST_F(LiveSetTest, ClaimsEndByTheClock) {
+TEST_F(LiveSetTest, EntriesEndByTheClock) {
     LiveSet set = open_in_force();
     ASSERT_TRUE(set.change(
         kernel, {{}, {entry("192.0.2.1", 1, at_second(100)), entry("192.0.2.2", 2, at_second(200))}},

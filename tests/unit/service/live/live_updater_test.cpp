@@ -125,6 +125,34 @@ TEST_F(LiveUpdaterTest, FollowsTheStream) {
     EXPECT_TRUE(in_force_has("192.0.2.2"));
 }
 
+// Answers number their origins as they come.
+TEST_F(LiveUpdaterTest, CountsDecisionsByOrigin) {
+    const auto updater = open(stream_set());
+    const auto counts = [&] {
+        std::string text;
+        for (const LiveUpdater::OriginCount& count : updater->state().origins)
+            text += count.origin + ' ' + std::to_string(count.ipv4) + ' ' + std::to_string(count.ipv6) + ';';
+        return text;
+    };
+    answer = Decisions{.added = {entry("192.0.2.1", entry_id(1, 1), now + 1h),
+                                 entry("192.0.2.1", entry_id(2, 2), now + 1h),
+                                 entry("198.51.100.0/24", entry_id(3, 2), now + 1h),
+                                 entry("2001:db8::1", entry_id(4, 2), now + 1min)},
+                       .origins = {"cscli", "CAPI"}};
+    settle(*updater);
+    EXPECT_EQ(counts(), "CAPI 2 1;cscli 1 0;");
+    now += 10s;
+    answer =
+        Decisions{.deleted = {entry("192.0.2.1", entry_id(2, 1)), entry("198.51.100.0/24", entry_id(9, 1))},
+                  .origins = {"CAPI"}};
+    settle(*updater);
+    EXPECT_EQ(counts(), "CAPI 1 1;cscli 1 0;");
+    now += 1min;
+    answer = Decisions{};
+    settle(*updater);
+    EXPECT_EQ(counts(), "CAPI 1 0;cscli 1 0;");
+}
+
 TEST_F(LiveUpdaterTest, DecisionsStayAndEndWhileTheApiIsAway) {
     const auto updater = open(stream_set());
     put_in_force();

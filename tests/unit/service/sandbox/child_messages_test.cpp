@@ -69,15 +69,18 @@ TEST(ChildMessages, AnOrderComesAsItWasSent) {
         {{"/ca", "/cert", "/key"}, "/headers", "user", "/pw", {"http://proxy", "pu", "/ppw"}, "agent"},
         "\"tag\"",
         "today",
+        R"({"a": 1})",
         {}};
-    fetch.decisions = DecisionOrder{"/api", {}, 5};
+    fetch.key_file = "/api";
+    fetch.decisions = DecisionOrder{{}, 5};
     fetch.request.limits.redirects = 3;
     const auto fetched = read_order(write_order(fetch));
     ASSERT_TRUE(fetched);
     EXPECT_EQ(write_order(*fetched), write_order(fetch));
     EXPECT_EQ(std::get<FetchOrder>(*fetched).request.etag, "\"tag\"");
     EXPECT_EQ(std::get<FetchOrder>(*fetched).request.access, fetch.request.access);
-    EXPECT_EQ(std::get<FetchOrder>(*fetched).decisions->key_file, "/api");
+    EXPECT_EQ(std::get<FetchOrder>(*fetched).request.post, R"({"a": 1})");
+    EXPECT_EQ(std::get<FetchOrder>(*fetched).key_file, "/api");
 
     JoinOrder join{order.confinement, {}};
     join.task.sets.push_back({.name = "a", .fields = 3, .rate = 1.25e-7, .keys = 5, .key_sum = {~0ULL, 6}});

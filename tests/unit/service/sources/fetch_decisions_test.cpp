@@ -46,6 +46,7 @@ class DecisionFile : public testing::Test {
     }
     const Decisions decisions{.added = {entry("192.0.2.1", 1, test::at_second(5)), entry("192.0.2.0/24", 2)},
                               .deleted = {entry("2001:db8::1", 3)},
+                              .origins = {"CAPI", "lists:tor"},
                               .ignored = 4,
                               .first_ignored = "scope Country",
                               .unusable = 5,
@@ -57,6 +58,7 @@ TEST_F(DecisionFile, ComesBackAsItWas) {
     ASSERT_TRUE(back) << back.error().message;
     EXPECT_EQ(back->added, decisions.added);
     EXPECT_EQ(back->deleted, decisions.deleted);
+    EXPECT_EQ(back->origins, decisions.origins);
     EXPECT_EQ(back->ignored, 4U);
     EXPECT_EQ(back->first_ignored, "scope Country");
     EXPECT_EQ(back->unusable, 5U);

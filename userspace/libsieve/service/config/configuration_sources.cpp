@@ -133,6 +133,7 @@ class SourceTable {
         read_texts("scenarios-containing", part, crowdsec.scenarios_containing);
         read_texts("scenarios-not-containing", part, crowdsec.scenarios_not_containing);
         section_.duration("poll", longest_poll, crowdsec.poll);
+        section_.flag("usage-metrics", crowdsec.usage_metrics);
         for (const char* name : {"types", "scopes"})
             if (const toml::array* array = table_[name].as_array(); array != nullptr && array->empty())
                 section_.mistake(*array, name, "empty, expected at least one");

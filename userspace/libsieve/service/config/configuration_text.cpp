@@ -105,11 +105,13 @@ std::string text_of(const CommandSpec& command) {
 }
 std::string text_of(const CrowdsecSpec& crowdsec) {
     return fmt::format("{{ crowdsec = {}, key-file = {}, types = {}, scopes = {}, origins = {}, "
-                       "scenarios-containing = {}, scenarios-not-containing = {}, poll = {}, {} }}",
+                       "scenarios-containing = {}, scenarios-not-containing = {}, poll = {}, "
+                       "usage-metrics = {}, {} }}",
                        quoted(crowdsec.url), quoted(crowdsec.key_file), list_of(crowdsec.types),
                        list_of(crowdsec.scopes), list_of(crowdsec.origins),
                        list_of(crowdsec.scenarios_containing), list_of(crowdsec.scenarios_not_containing),
-                       quoted(duration_text(crowdsec.poll)), access_of(crowdsec.access));
+                       quoted(duration_text(crowdsec.poll)), crowdsec.usage_metrics,
+                       access_of(crowdsec.access));
 }
 
 std::string text_of(const BanSpec&) {

@@ -73,6 +73,7 @@ struct CrowdsecSpec {
     std::vector<std::string> scenarios_containing{};
     std::vector<std::string> scenarios_not_containing{};
     std::chrono::seconds poll{std::chrono::seconds{10}}; // between two questions
+    bool usage_metrics = true;                           // tells the API what became of its decisions
 
     [[nodiscard]] friend bool operator==(const CrowdsecSpec&, const CrowdsecSpec&) = default;
 };

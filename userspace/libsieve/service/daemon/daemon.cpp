@@ -141,6 +141,8 @@ Daemon::Daemon(const DaemonParts& parts, const DaemonSettings& settings, Configu
                  }),
       live_(parts.kernel, state_, parts.host, parts.log, parts.statistics),
       bans_(live_, parts.host, parts.log),
+      usage_reports_(parts.kernel, parts.statistics, parts.log,
+                     {.decisions = [this](const std::string& set) { return live_.decisions(set); }}),
       lists_(parts.loop, parts.log, [this](const std::set<std::string>& sets) { lists_changed(sets); }),
       refreshes_(parts.loop, state_, parts.host, parts.log,
                  [this](Refreshes::Done done) { refreshed(std::move(done)); }) {}
@@ -435,6 +437,7 @@ void Daemon::tell_state() {
 
 void Daemon::announce() {
     parts_.statistics.set_configuration(*configuration_);
+    usage_reports_.follow(configuration_, *settings_.sandbox);
     if (!settings_.ban_socket.empty()) bans_.follow(configuration_, settings_.ban_socket);
     if (parts_.adopted) parts_.adopted(*configuration_);
 }

@@ -32,6 +32,7 @@
 #include "libsieve/service/daemon/refreshes.hpp"
 #include "libsieve/service/daemon/schedule.hpp"
 #include "libsieve/service/daemon/state_watch.hpp"
+#include "libsieve/service/daemon/usage_reports.hpp"
 #include "libsieve/service/daemon/worker.hpp"
 #include "libsieve/service/monitor/log.hpp"
 #include "libsieve/service/monitor/manager.hpp"
@@ -141,6 +142,7 @@ class Daemon {
     CycleLog cycle_log_;
     LiveSets live_;
     BanServer bans_;
+    UsageReports usage_reports_;
     bool live_sets_wait_ = true; // for being opened, before the next cycle
     EventSource live_troubles_;
     ListWatch lists_;

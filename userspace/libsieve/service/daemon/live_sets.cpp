@@ -241,6 +241,13 @@ bool LiveSets::lists(const std::string& set, const live::Prefix& single) const {
         runners_, [&](const auto& runner) { return runner->set() == set && runner->lists(single); });
 }
 
+std::vector<live::LiveUpdater::OriginCount> LiveSets::decisions(const std::string& set) const {
+    const std::lock_guard lock(mutex_);
+    for (const auto& runner : runners_)
+        if (runner->set() == set) return runner->state().origins;
+    return {};
+}
+
 void LiveSets::reconcile_all() {
     const std::lock_guard lock(mutex_);
     for (const auto& runner : runners_) runner->reconcile_soon();

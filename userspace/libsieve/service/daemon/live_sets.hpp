@@ -56,6 +56,8 @@ class LiveSets {
          const std::function<bool(const live::LiveUpdater::State& state)>& has_come);
     // Whether the list of a set that is followed has this single address. From any thread.
     [[nodiscard]] bool lists(const std::string& set, const live::Prefix& single) const;
+    // The decisions that a set holds, by origin; nothing if nobody follows the set. From any thread.
+    [[nodiscard]] std::vector<live::LiveUpdater::OriginCount> decisions(const std::string& set) const;
     // Something has happened to the hooks.
     void reconcile_all();
     // The set's last good image is in this map, and is about to come into force: it gets what has changed

@@ -24,6 +24,7 @@ namespace sieve::service {
 namespace {
 
 constexpr long ok = 200;
+constexpr long created = 201;
 constexpr long moved[] = {301, 302, 303, 307, 308};
 constexpr long not_modified = 304;
 constexpr long unauthorized = 401;
@@ -86,6 +87,10 @@ class Download {
         if (!request_.etag.empty()) asked_->add_header("If-None-Match: " + request_.etag);
         if (!request_.last_modified.empty())
             asked_->add_header("If-Modified-Since: " + request_.last_modified);
+        if (request_.post.empty()) return;
+        asked_->add_header("Content-Type: application/json");
+        asked_->set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request_.post.size()));
+        asked_->set(CURLOPT_POSTFIELDS, request_.post.c_str());
     }
     void set_credentials() {
         ServerSecrets server = credentials_.server;
@@ -135,7 +140,7 @@ class Download {
     }
     std::size_t take_body(std::string_view bytes) {
         const std::size_t size = bytes.size();
-        if (status() != ok) return size; // an error's page, or a redirect's
+        if (!is_good()) return size; // an error's page, or a redirect's
         answer_.bytes += size;
         too_large_ = answer_.bytes > request_.limits.source_bytes;
         if (too_large_) return 0;
@@ -172,6 +177,9 @@ class Download {
         ::curl_easy_getinfo(curl_.get(), CURLINFO_RESPONSE_CODE, &number);
         return number;
     }
+    [[nodiscard]] bool is_good() const {
+        return status() == ok || (!request_.post.empty() && status() == created);
+    }
     // Where the answer leads; nothing: it is an answer.
     [[nodiscard]] std::optional<std::string> redirection() const {
         if (std::ranges::find(moved, status()) == std::end(moved)) return std::nullopt;
@@ -189,10 +197,11 @@ class Download {
             if (answer_.last_modified.empty()) answer_.last_modified = request_.last_modified;
             return answer_;
         }
-        if (status() != ok)
+        if (!is_good())
             return fail(fmt::format("{} answered {}{}{}, expected {}{}",
                                     status() == proxy_refuses ? "the proxy" : "the server", status(),
-                                    reason_.empty() ? "" : " ", reason_, ok, what_it_wants()));
+                                    reason_.empty() ? "" : " ", reason_, request_.post.empty() ? ok : created,
+                                    what_it_wants()));
         return answer_;
     }
     [[nodiscard]] std::string what_it_wants() const {

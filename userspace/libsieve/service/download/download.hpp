@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Lists by http and https.
+// Lists by http and https, and what a server is told.
 #pragma once
 
 #include <chrono>
@@ -23,6 +23,7 @@ struct HttpRequest {
     // Of the content that is there already. With one of them the server may answer that it is unchanged.
     std::string etag;
     std::string last_modified;
+    std::string post{}; // what is sent, JSON; empty: nothing is, and the content is asked for
     SandboxLimits limits;
 };
 
@@ -41,9 +42,9 @@ struct HttpFailure {
 
 // Downloads, and writes the body as it comes to `to`, an empty file. Redirects lead to https only, at most
 // limits.redirects of them. Credentials, those in the URL as well, go to the scheme, host and port of the
-// URL, and nowhere else. Whatever is no complete answer of status 200, or 304 if it was asked for, is a
-// failure; `to` holds anything then. libcurl's global state must be initialised. `progress` is called at
-// least once a second, with share 0 as long as nobody knows how much there is.
+// URL, and nowhere else. Whatever is no complete answer of status 200, 304 if it was asked for, or 201 if
+// something was sent, is a failure; `to` holds anything then. libcurl's global state must be initialised.
+// `progress` is called at least once a second, with share 0 as long as nobody knows how much there is.
 [[nodiscard]] tl::expected<HttpAnswer, HttpFailure>
 fetch_http(const HttpRequest& request, const Credentials& credentials, int to, const Progress& progress = {});
 

@@ -27,11 +27,13 @@ struct Head {
     std::uint64_t deleted;
     std::uint64_t ignored;
     std::uint64_t unusable;
+    std::uint64_t origins;  // names behind the head, of name_bytes each
     char first_ignored[64]; // NUL-terminated
     char first_unusable[192];
 };
 
-constexpr std::uint64_t head_magic = 0x31'6d'69'61'6c'63'53'49; // "ISclaim1"
+constexpr std::uint64_t head_magic = 0x31'73'69'63'65'64'53'49; // "ISdecis1"
+constexpr std::size_t name_bytes = longest_origin + 1;          // NUL-terminated
 
 template <std::size_t size>
 void put_text(char (&to)[size], const std::string& text) {
@@ -53,11 +55,17 @@ Status write_decision_file(const Decisions& decisions, int to) {
     head.deleted = decisions.deleted.size();
     head.ignored = decisions.ignored;
     head.unusable = decisions.unusable;
+    head.origins = decisions.origins.size();
     put_text(head.first_ignored, decisions.first_ignored);
     put_text(head.first_unusable, decisions.first_unusable);
     std::string text(reinterpret_cast<const char*>(&head), sizeof(head));
-    append_claims(text, decisions.added);
-    append_claims(text, decisions.deleted);
+    for (const std::string& origin : decisions.origins) {
+        char name[name_bytes]{};
+        put_text(name, origin);
+        text.append(name, sizeof(name));
+    }
+    append_entries(text, decisions.added);
+    append_entries(text, decisions.deleted);
     Status written = write_all(to, text);
     if (!written) written.error().message = "the decisions " + written.error().message;
     return written;
@@ -80,13 +88,21 @@ Result<Decisions> read_decision_file(int from) {
     if (size < sizeof(head)) return nonsense();
     std::memcpy(&head, text.data(), sizeof(head));
     std::string_view records = std::string_view(text).substr(sizeof(head));
-    const std::uint64_t count = records.size() / timed_entry_record_bytes;
-    if (head.magic != head_magic || records.size() % timed_entry_record_bytes != 0 || head.added > count ||
-        head.deleted != count - head.added)
+    if (head.magic != head_magic || head.origins > most_origins || records.size() < head.origins * name_bytes)
         return nonsense();
     Decisions decisions;
-    if (!take_claims(records, head.added, decisions.added) ||
-        !take_claims(records, head.deleted, decisions.deleted))
+    for (std::uint64_t i = 0; i < head.origins; i++) {
+        char name[name_bytes];
+        std::memcpy(name, records.data(), sizeof(name));
+        decisions.origins.push_back(text_of(name));
+        records.remove_prefix(sizeof(name));
+    }
+    const std::uint64_t count = records.size() / timed_entry_record_bytes;
+    if (records.size() % timed_entry_record_bytes != 0 || head.added > count ||
+        head.deleted != count - head.added)
+        return nonsense();
+    if (!take_entries(records, head.added, decisions.added) ||
+        !take_entries(records, head.deleted, decisions.deleted))
         return nonsense();
     decisions.ignored = head.ignored;
     decisions.unusable = head.unusable;

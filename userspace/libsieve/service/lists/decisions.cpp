@@ -68,7 +68,7 @@ class Reader final : public nlohmann::json_sax<json> {
         return at_value([&] { return expect_list_or_member(std::to_string(number), false); });
     }
     bool number_unsigned(number_unsigned_t number) override {
-        if (depth_ == 3 && in_list_ && member_ == "id") {
+        if (depth_ == 3 && in_list_ && member_ == "id" && number < decision_numbers) {
             if (decision_.id) return twice();
             decision_.id = number;
             return true;
@@ -172,13 +172,26 @@ class Reader final : public nlohmann::json_sax<json> {
     }
     bool check_member(const std::string& found) {
         if (member_ == "id")
-            return fail(fmt::format("{}: its id is {}, expected a number from 0 on", where(), found));
+            return fail(fmt::format("{}: its id is {}, expected a number from 0 to {}", where(), found,
+                                    decision_numbers - 1));
         if (text_member() != nullptr)
             return fail(fmt::format("{}: its {} is {}, expected a text", where(), member_, found));
         return true;
     }
     // An object or a list inside a decision.
     bool nested() { return depth_ == 4 && in_list_ ? check_member("no simple value") : true; }
+
+    // Answers are long and origins are few.
+    [[nodiscard]] std::uint8_t origin_code() {
+        if (!decision_.origin || decision_.origin->empty()) return 0;
+        const std::string name = printable(*decision_.origin, longest_origin).substr(0, longest_origin);
+        auto known = std::ranges::find(decisions.origins, name);
+        if (known == decisions.origins.end()) {
+            if (decisions.origins.size() == most_origins) return 0;
+            known = decisions.origins.insert(known, name);
+        }
+        return static_cast<std::uint8_t>(known - decisions.origins.begin() + 1);
+    }
 
     bool missing(const char* name) { return fail(fmt::format("{} has no {}", where(), name)); }
     bool ignore(const char* what, const std::string& found) {
@@ -202,7 +215,7 @@ class Reader final : public nlohmann::json_sax<json> {
         const bool is_new = list_ == "new";
         // Of a scenario that its operator only tries.
         if (is_new && decision_.simulated) return ignore("simulated", "scenarios");
-        TimedEntry timed_entry{{}, *decision_.id, now_};
+        TimedEntry timed_entry{{}, entry_id(*decision_.id, origin_code()), now_};
         if (is_new) {
             if (!decision_.duration) return missing("duration");
             const auto duration = parse_go_duration(*decision_.duration);

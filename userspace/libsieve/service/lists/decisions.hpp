@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -21,18 +22,24 @@ struct DecisionFilter {
     std::vector<std::string> origins{}; // none: all
 };
 
+// Origins that a code tells apart, and bytes of their names. Others have no code, and longer names are cut.
+inline constexpr std::size_t most_origins = 255;
+inline constexpr std::size_t longest_origin = 63;
+
 struct DecisionLimits {
     std::uint64_t bytes = std::uint64_t{1} << 30;
     std::uint64_t decisions = 10'000'000;
 };
 
+// The entries' origins are codes of their own answer: the position of the name in `origins`, from 1 on.
 struct Decisions {
     std::vector<TimedEntry> added{}; // those that have ended already are left out
     std::vector<TimedEntry> deleted{};
-    std::uint64_t ignored = 0;    // of another scope, type or origin, or simulated
-    std::string first_ignored{};  // "scope Country", for a remark
-    std::uint64_t unusable = 0;   // of the right sort, but with a value that no list should hold
-    std::string first_unusable{}; // "decision 7: "0.0.0.0/0" is ..., expected ..."
+    std::vector<std::string> origins{}; // printable, each once, at most most_origins of them
+    std::uint64_t ignored = 0;          // of another scope, type or origin, or simulated
+    std::string first_ignored{};        // "scope Country", for a remark
+    std::uint64_t unusable = 0;         // of the right sort, but with a value that no list should hold
+    std::string first_unusable{};       // "decision 7: "0.0.0.0/0" is ..., expected ..."
 };
 
 // A duration as Go prints it: "3h59m2.5s", "-3h2m1.5s", "1m0.5s", "250ms", "0s". Nothing for any other text,

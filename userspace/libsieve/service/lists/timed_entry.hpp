@@ -40,11 +40,25 @@ struct PrefixHash {
 // The same prefix may have several timed entries; it stays on the list until the last of them has gone.
 struct TimedEntry {
     Prefix prefix;
-    std::uint64_t id = 0; // tells one timed entry of a prefix from another: the number of the decision
+    std::uint64_t id = 0; // tells one timed entry of a prefix from another: entry_id() of a decision
     Time until = never;
 
     [[nodiscard]] friend bool operator==(const TimedEntry&, const TimedEntry&) = default;
 };
+
+// The number of a decision, below decision_numbers, and the code of the origin that decided (0: none is
+// known), in one word: a list of many decisions has no room for more.
+inline constexpr int origin_shift = 56;
+inline constexpr std::uint64_t decision_numbers = std::uint64_t{1} << origin_shift;
+[[nodiscard]] constexpr std::uint64_t entry_id(std::uint64_t number, std::uint8_t origin) {
+    return std::uint64_t{origin} << origin_shift | number;
+}
+[[nodiscard]] constexpr std::uint64_t number_of(std::uint64_t id) {
+    return id & (decision_numbers - 1);
+}
+[[nodiscard]] constexpr std::uint8_t origin_of(std::uint64_t id) {
+    return static_cast<std::uint8_t>(id >> origin_shift);
+}
 
 // What comes and what goes, in this order: first all of `removed`, then all of `added`.
 struct EntryChange {

@@ -19,7 +19,7 @@ static_assert(sizeof(Record) == timed_entry_record_bytes && std::has_unique_obje
 
 } // namespace
 
-void append_claims(std::string& to, const std::vector<TimedEntry>& timed_entries) {
+void append_entries(std::string& to, const std::vector<TimedEntry>& timed_entries) {
     to.reserve(to.size() + timed_entries.size() * timed_entry_record_bytes);
     for (const TimedEntry& timed_entry : timed_entries) {
         const Record record{static_cast<std::uint64_t>(timed_entry.prefix.address >> 64),
@@ -29,7 +29,7 @@ void append_claims(std::string& to, const std::vector<TimedEntry>& timed_entries
     }
 }
 
-bool take_claims(std::string_view& from, std::uint64_t count, std::vector<TimedEntry>& to) {
+bool take_entries(std::string_view& from, std::uint64_t count, std::vector<TimedEntry>& to) {
     to.reserve(to.size() + count);
     for (std::uint64_t i = 0; i < count; i++) {
         Record record;

@@ -69,7 +69,7 @@ void TimedList::grow() {
 
 void TimedList::note_ending(const TimedEntry& timed_entry) {
     if (timed_entry.until == never) return;
-    // Claims that were prolonged or removed leave stale endings behind.
+    // Entries that were prolonged or removed leave stale endings behind.
     if (endings_.size() > 2 * timed_entries_ + first_slots) {
         std::vector<Ending> current;
         for_each([&](const TimedEntry& one) {
@@ -96,6 +96,7 @@ bool TimedList::add(const TimedEntry& timed_entry) {
     put({upper_of(timed_entry.prefix), lower_of(timed_entry.prefix), timed_entry.id, until,
          timed_entry.prefix.length});
     timed_entries_++;
+    count_of(timed_entry.prefix, timed_entry.id)++;
     if (came) prefixes_++;
     note_ending(timed_entry);
     return came;
@@ -120,6 +121,7 @@ bool TimedList::remove(const Prefix& prefix, std::uint64_t id) {
     if (!at) return false;
     free_slot(*at);
     timed_entries_--;
+    count_of(prefix, id)--;
     const bool gone = !contains(prefix);
     if (gone) prefixes_--;
     return gone;

@@ -5,6 +5,7 @@
 // bytes for each timed entry that ends.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -33,6 +34,10 @@ class TimedList {
     [[nodiscard]] std::uint64_t count(const Prefix& prefix) const;
     [[nodiscard]] std::size_t timed_entries() const { return timed_entries_; } // of all prefixes
     [[nodiscard]] std::size_t prefixes() const { return prefixes_; }           // distinct ones
+    // The timed entries of one family whose origin has this code (origin_of()).
+    [[nodiscard]] std::size_t timed_entries(bool ipv4, std::uint8_t origin) const {
+        return by_origin_[ipv4 ? 1 : 0][origin];
+    }
 
     // When the next timed entry ends; nothing if none ever does.
     [[nodiscard]] std::optional<Time> next_expiry();
@@ -64,6 +69,9 @@ class TimedList {
         } // earliest on top
     };
 
+    [[nodiscard]] std::size_t& count_of(const Prefix& prefix, std::uint64_t id) {
+        return by_origin_[is_ipv4(prefix.address) ? 1 : 0][origin_of(id)];
+    }
     [[nodiscard]] std::size_t home(const Prefix& prefix) const;
     [[nodiscard]] std::size_t next(std::size_t index) const { return (index + 1) & (slots_.size() - 1); }
     [[nodiscard]] std::optional<std::size_t> index_of(const Prefix& prefix, std::uint64_t id) const;
@@ -76,6 +84,7 @@ class TimedList {
     std::vector<Slot> slots_;
     std::size_t timed_entries_ = 0;
     std::size_t prefixes_ = 0;
+    std::array<std::array<std::size_t, 256>, 2> by_origin_{}; // of IPv6, of IPv4
     std::priority_queue<Ending> endings_; // one that no longer fits its timed entry is skipped
 };
 

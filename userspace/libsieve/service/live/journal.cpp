@@ -44,8 +44,8 @@ Record take(std::string_view& from) {
 std::string payload_of(const EntryChange& change) {
     std::string payload;
     put(payload, ChangeHead{change.removed.size(), change.added.size()});
-    append_claims(payload, change.removed);
-    append_claims(payload, change.added);
+    append_entries(payload, change.removed);
+    append_entries(payload, change.added);
     return payload;
 }
 
@@ -57,8 +57,8 @@ std::optional<EntryChange> change_of(std::string_view payload) {
         head.added != records - head.removed)
         return std::nullopt;
     EntryChange change;
-    if (!take_claims(payload, head.removed, change.removed) ||
-        !take_claims(payload, head.added, change.added))
+    if (!take_entries(payload, head.removed, change.removed) ||
+        !take_entries(payload, head.added, change.added))
         return std::nullopt;
     return change;
 }

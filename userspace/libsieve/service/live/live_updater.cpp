@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <ctime>
 #include <future>
+#include <map>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -19,6 +20,7 @@
 
 #include "libsieve/feeds/feed.hpp"
 #include "libsieve/service/lists/ban.hpp"
+#include "libsieve/service/lists/origin_names.hpp"
 #include "libsieve/service/lists/watched_list.hpp"
 #include "libsieve/service/live/live_image.hpp"
 #include "libsieve/service/live/range_set.hpp"
@@ -253,9 +255,27 @@ class Updater final : public LiveUpdater {
         state.asked = asked_;
         state.last_error = state.in_step ? std::string() : last_error_;
         state.accept = state.in_step ? std::string() : accept_;
+        if (!crowdsec_.url.empty()) state.origins = count_by_origin();
         if (bans_) show_bans(state);
         const std::lock_guard lock(shown_mutex_);
         shown_ = std::move(state);
+    }
+
+    [[nodiscard]] std::vector<OriginCount> count_by_origin() const {
+        std::map<std::string, OriginCount> counts;
+        for (std::size_t code = 0; code <= most_origins; code++)
+            for (const TimedList* list : {&live_->list(), &ranges_->list()}) {
+                const auto origin = static_cast<std::uint8_t>(code);
+                const std::size_t ipv4 = list->timed_entries(true, origin);
+                const std::size_t ipv6 = list->timed_entries(false, origin);
+                if (ipv4 + ipv6 == 0) continue;
+                OriginCount& count = counts[origins_.name_of(origin)];
+                count.ipv4 += ipv4;
+                count.ipv6 += ipv6;
+            }
+        std::vector<OriginCount> all;
+        for (auto& [name, count] : counts) all.push_back({name, count.ipv4, count.ipv6});
+        return all;
     }
 
     // Whether a person has accepted a list that is not in force yet.
@@ -333,6 +353,7 @@ class Updater final : public LiveUpdater {
             return;
         }
         tell_left_out(*answer);
+        origins_.number(*answer);
         const bool taken = take(ask, std::move(*answer));
         in_step_ = taken;
         if (taken) {
@@ -614,6 +635,7 @@ class Updater final : public LiveUpdater {
     SetConfiguration set_;
     control::Observer observer_;
     CrowdsecSpec crowdsec_;
+    OriginNames origins_;
     std::optional<BanLedger> bans_;
     std::optional<CrowdsecStream> stream_;
     std::vector<WatchedList> files_;

@@ -19,6 +19,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "libsieve/control/access/kernel.hpp"
 #include "libsieve/control/spec/observer.hpp"
@@ -92,13 +93,20 @@ class LiveUpdater {
     // map, and is about to come into force. It gets what has changed since, before packets meet it.
     virtual void catch_up(std::uint32_t map_id) = 0;
 
+    // Decisions of one origin, in force or about to be.
+    struct OriginCount {
+        std::string origin{}; // empty: the source names none
+        std::uint64_t ipv4 = 0;
+        std::uint64_t ipv6 = 0;
+    };
     struct State {
-        std::uint64_t entries = 0;       // single addresses
-        std::uint64_t ranges = 0;        // prefixes, in the range set
-        std::uint64_t timed_entries = 0; // decisions or lines
-        bool in_step = false;            // the list is what the source had when it was last asked
-        unsigned failures = 0;           // of the source, in a row
-        Time asked{};                    // when it last answered
+        std::uint64_t entries = 0;          // single addresses
+        std::uint64_t ranges = 0;           // prefixes, in the range set
+        std::uint64_t timed_entries = 0;    // decisions or lines
+        std::vector<OriginCount> origins{}; // of decisions, by name
+        bool in_step = false;               // the list is what the source had when it was last asked
+        unsigned failures = 0;              // of the source, in a row
+        Time asked{};                       // when it last answered
         std::string last_error{};
         std::string accept{}; // the command that takes a refused list all the same; or empty
         // Of a set that follows bans.

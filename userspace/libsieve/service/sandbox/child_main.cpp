@@ -99,10 +99,10 @@ Result<std::string> read_whole(int from, std::size_t most) {
 // What the servers get from us, while the child may still read it.
 Result<Credentials> credentials_of(const FetchOrder& order) {
     SIEVE_ASSIGN(Credentials credentials, read_credentials(order.request.access));
-    if (!order.decisions || order.decisions->key_file.empty()) return credentials;
-    SIEVE_ASSIGN(const std::string key,
-                 read_secret_line(order.decisions->key_file,
-                                  "a key in one line, as `cscli bouncers add NAME` prints it"));
+    if (order.key_file.empty()) return credentials;
+    SIEVE_ASSIGN(
+        const std::string key,
+        read_secret_line(order.key_file, "a key in one line, as `cscli bouncers add NAME` prints it"));
     credentials.headers.push_back("X-Api-Key: " + key);
     return credentials;
 }
@@ -133,8 +133,13 @@ Status read_decisions(const FetchOrder& order) {
 // What the API means by its refusal.
 std::string explain(const FetchOrder& order, const HttpFailure& failure) {
     constexpr long forbidden = 403;
-    if (!order.decisions || failure.status != forbidden) return failure.message;
-    return failure.message + ": it does not know the key; `cscli bouncers add NAME` makes one";
+    constexpr long not_found = 404;
+    if (order.key_file.empty()) return failure.message;
+    if (failure.status == forbidden)
+        return failure.message + ": it does not know the key; `cscli bouncers add NAME` makes one";
+    if (failure.status == not_found && !order.request.post.empty())
+        return failure.message + ": CrowdSec takes usage metrics from version 1.6.3 on";
+    return failure.message;
 }
 
 tl::expected<std::string, ChildFailure> work(const FetchOrder& order) {

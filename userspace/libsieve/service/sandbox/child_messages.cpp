@@ -79,10 +79,10 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ServerAccess, certificates, client_certificat
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ProxyAccess, url, username, password_file)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HttpAccess, server, header_file, username, password_file, proxy,
                                    user_agent)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HttpRequest, url, access, etag, last_modified, limits)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HttpRequest, url, access, etag, last_modified, post, limits)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HttpAnswer, unchanged, etag, last_modified, bytes)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DecisionOrder, key_file, filter, now)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FetchOrder, confinement, request, decisions)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DecisionOrder, filter, now)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FetchOrder, confinement, request, key_file, decisions)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CommandOrder, confinement, arguments)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ListOrder, confinement, fields, options, sought, inputs)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ReadOrder, confinement, feed, lists, known_digest, limits)

@@ -26,7 +26,6 @@ namespace sieve::service {
 
 // How the body is to be read as an answer of CrowdSec.
 struct DecisionOrder {
-    std::string key_file; // holds the key that the API asks for; empty: none
     live::DecisionFilter filter;
     std::int64_t now = 0; // in milliseconds since 1970
 };
@@ -35,7 +34,8 @@ struct DecisionOrder {
 // says (lists/decision_file.hpp).
 struct FetchOrder {
     Confinement confinement;
-    HttpRequest request; // the child reads the files that it names before it gives up its rights
+    HttpRequest request;    // the child reads the files that it names before it gives up its rights
+    std::string key_file{}; // holds the key that CrowdSec's API asks for; empty: none
     std::optional<DecisionOrder> decisions{};
 };
 

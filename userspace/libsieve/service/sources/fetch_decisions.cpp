@@ -1,27 +1,21 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/sources/fetch_decisions.hpp"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <algorithm>
 #include <cerrno>
+#include <sys/mman.h>
+#include <utility>
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
 #include "libsieve/service/download/url.hpp"
 #include "libsieve/service/lists/decision_file.hpp"
-#include "libsieve/service/sandbox/child.hpp"
-#include "libsieve/service/sandbox/child_messages.hpp"
+#include "libsieve/service/sources/crowdsec_api.hpp"
 #include "libsieve/util/printable.hpp"
 
 namespace sieve::service::live {
 
 namespace {
-
-// A question is answered at once, or something is wrong.
-constexpr std::chrono::minutes longest_answer{2};
 
 tl::unexpected<GatherFailure> failed(Error error) {
     return tl::unexpected(GatherFailure{std::move(error), {}});
@@ -45,11 +39,10 @@ std::string escaped(const std::string& text) {
 } // namespace
 
 std::string stream_url(const CrowdsecSpec& source, CrowdsecStream::Ask ask) {
-    std::string url = source.url;
-    while (!url.empty() && url.back() == '/') url.pop_back();
     // Without `dedup=false` the API hides decisions behind longer ones of the same address, and a deletion
     // then names a decision that was never sent.
-    url += fmt::format("/v1/decisions/stream?startup={}&dedup=false", ask == CrowdsecStream::Ask::whole_list);
+    std::string url = api_url(source, fmt::format("/v1/decisions/stream?startup={}&dedup=false",
+                                                  ask == CrowdsecStream::Ask::whole_list));
     const auto narrow = [&](const char* name, const std::vector<std::string>& words) {
         if (!words.empty())
             url += fmt::format("&{}={}", name, escaped(fmt::format("{}", fmt::join(words, ","))));
@@ -69,40 +62,12 @@ tl::expected<Decisions, GatherFailure> fetch_decisions(const CrowdsecSpec& sourc
         return failed(
             {ErrorKind::out_of_memory, fmt::format("no file in memory: {}", errno_text(errno)), {}});
 
-    SandboxLimits limits = settings.limits;
-    limits.fetch = std::min<std::chrono::milliseconds>(limits.fetch, longest_answer);
-    limits.redirects = 0; // an API has no other place
     FetchOrder order;
-    order.confinement = {.role = ChildRole::fetch,
-                         .user = settings.user,
-                         .memory_bytes = limits.memory_bytes,
-                         .file_bytes = limits.source_bytes,
-                         .processor = limits.processor,
-                         .nice = limits.nice,
-                         .parent = ::getpid()};
     order.request.url = stream_url(source, ask);
-    order.request.access = source.access;
-    order.request.limits = limits;
-    order.decisions = DecisionOrder{
-        source.key_file, {source.types, source.scopes, source.origins}, now.time_since_epoch().count()};
-
-    ChildOrder child;
-    child.role = ChildRole::fetch;
-    child.message = write_order(order);
-    child.descriptors = {body.get(), parsed.get()};
-    child.time_limit =
-        limits.fetch + std::chrono::seconds(10); // libcurl ends a download itself, and says more
-    child.started = settings.started;
-    child.cancel = settings.cancel;
-    const Result<ChildEnd> end = run_child(child);
-    if (!end) return failed(end.error());
-    if (end->report.empty())
-        return failed(
-            {ErrorKind::bad_input,
-             fmt::format("{}: downloading {}", displayed_url(source.url), describe(*end, child, limits)),
-             {}});
-    auto answer = read_report<HttpAnswer>(end->report);
-    if (!answer) return tl::unexpected(GatherFailure{{answer.error().error}, answer.error().retry_after});
+    order.decisions =
+        DecisionOrder{{source.types, source.scopes, source.origins}, now.time_since_epoch().count()};
+    const auto answer = ask_api(source, std::move(order), {body.get(), parsed.get()}, settings);
+    if (!answer) return tl::unexpected(answer.error());
     Result<Decisions> decisions = read_decision_file(parsed.get());
     if (!decisions) {
         decisions.error().message =

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Asks CrowdSec's local API once, in an unprivileged child that downloads and parses.
-//
-// A child for each poll costs about 20 ms of processor time (docs/crowdsec.md). In exchange no
-// byte of an answer, and no line of the parser's, is in the process that may load BPF programs.
+// Asks CrowdSec's local API once for decisions.
 #pragma once
 
 #include <string>

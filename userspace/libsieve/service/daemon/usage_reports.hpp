@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Tells CrowdSec's local APIs, each a quarter of an hour, what became of their decisions: how many packets
+// met the hooks where they are in force, how many were dropped, and how many decisions of each origin there
+// are.
+//
+//     statistics, live sets --> what was counted since the last report --> one request to each API
+//
+// On a thread of its own: an API that hangs delays nothing else.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "libsieve/control/access/kernel.hpp"
+#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/live/live_updater.hpp"
+#include "libsieve/service/monitor/log.hpp"
+#include "libsieve/service/monitor/statistics.hpp"
+#include "libsieve/service/sources/usage_metrics.hpp"
+#include "libsieve/util/result.hpp"
+#include "libsieve/util/unique_fd.hpp"
+
+namespace sieve::service {
+
+class UsageReports {
+  public:
+    using OriginCount = live::LiveUpdater::OriginCount;
+    struct Settings {
+        std::chrono::milliseconds interval = std::chrono::minutes(15); // as CrowdSec's own bouncers do
+        std::function<Status(const CrowdsecSpec& source, const live::UsageReport& report,
+                             const SandboxSettings& sandbox)>
+            send = &live::send_usage_metrics;
+        // The decisions that a set holds now.
+        std::function<std::vector<OriginCount>(const std::string& set)> decisions{};
+    };
+
+    UsageReports(control::Kernel& kernel, watching::Statistics& statistics, Log& log, Settings settings);
+    UsageReports(const UsageReports&) = delete;
+    UsageReports& operator=(const UsageReports&) = delete;
+    ~UsageReports(); // calls off what it sends
+
+    // From now on, reports are for the sets of this configuration (as with_range_sets() made it). What cannot
+    // be told is logged.
+    void follow(std::shared_ptr<const Configuration> configuration, const SandboxSettings& sandbox);
+
+  private:
+    // What was counted since the statistics began; it never falls.
+    struct Counted {
+        sieve_counter processed{};
+        std::map<std::string, sieve_counter> dropped{}; // by the one origin that a set takes; "": of several
+    };
+    // One API, as one key knows it, and the sets that follow it.
+    struct Api {
+        CrowdsecSpec source{};
+        std::vector<std::string> sets{};
+        bool begun = false; // `told` is where the next report begins
+        Counted told{};
+        live::Time told_at{};
+        std::string last_error{};
+    };
+
+    void close();
+    void work();
+    void report(Api& api);
+    [[nodiscard]] Counted count(const Api& api, const std::vector<control::Sample>& samples) const;
+    [[nodiscard]] std::vector<live::UsageItem> items_of(const Api& api, const Counted& now) const;
+
+    control::Kernel& kernel_;
+    watching::Statistics& statistics_;
+    Log& log_;
+    const Settings settings_;
+    const live::Time started_;
+
+    std::shared_ptr<const Configuration> configuration_;
+    SandboxSettings sandbox_;
+    std::vector<Api> apis_;
+    UniqueFd cancel_;
+    std::mutex mutex_;
+    std::condition_variable ends_;
+    bool over_ = false; // with mutex_
+    std::thread thread_;
+};
+
+} // namespace sieve::service
