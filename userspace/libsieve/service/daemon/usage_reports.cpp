@@ -99,10 +99,12 @@ void UsageReports::follow(std::shared_ptr<const Configuration> configuration,
 }
 
 void UsageReports::work() {
-    // The counters of an earlier process go on.
-    if (const auto samples = statistics_.observe(kernel_))
-        for (Api& api : apis_)
-            if (!std::exchange(api.begun, true)) api.told = count(api, *samples);
+    // The counters of an earlier process go on, and what they count is not to be told again.
+    try {
+        begin();
+    } catch (const std::exception& error) {
+        log_.error(fmt::format("usage metrics: {}", why_broken_off(error)));
+    }
     std::unique_lock lock(mutex_);
     while (!ends_.wait_for(lock, settings_.interval, [this] { return over_; })) {
         lock.unlock();
@@ -113,6 +115,13 @@ void UsageReports::work() {
         }
         lock.lock();
     }
+}
+
+void UsageReports::begin() {
+    const auto samples = statistics_.observe(kernel_);
+    if (!samples) return; // the first report begins then
+    for (Api& api : apis_)
+        if (!std::exchange(api.begun, true)) api.told = count(api, *samples);
 }
 
 void UsageReports::report(Api& api) {

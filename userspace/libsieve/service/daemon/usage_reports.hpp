@@ -68,6 +68,7 @@ class UsageReports {
 
     void close();
     void work();
+    void begin();
     void report(Api& api);
     [[nodiscard]] Counted count(const Api& api, const std::vector<control::Sample>& samples) const;
     [[nodiscard]] std::vector<live::UsageItem> items_of(const Api& api, const Counted& now) const;
