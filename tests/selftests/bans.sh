@@ -344,6 +344,36 @@ a_full_disk() {
     umount "$STATE"
 }
 
+# The command writes the ledger itself where no daemon runs.
+a_full_disk_without_the_daemon() {
+    local before
+    with_bans
+    mkdir -p "$STATE"
+    mount -t tmpfs -o size=24m,mode=700 none "$STATE" || skip "no tmpfs"
+    start
+    ban -q "$A"
+    stop
+    dd if=/dev/zero of="$STATE/filler" bs=4k status=none 2>/dev/null && fail "not full"
+    before=$(sha256sum <"$STATE/bans/banned")
+    python3 -c 'for i in range(1000): print(f"10.77.{i >> 8}.{i & 255}")' >"$WORK/many"
+    refused 4 "bans/banned: cannot be written: No space left on device" ban --stdin <"$WORK/many"
+    # One by one, until the last block is full, too.
+    while ban -q --reason "$(printf '%0255d' 0)" "$B" 2>"$WORK/err"; do before=$(sha256sum <"$STATE/bans/banned"); done
+    grep -q "bans/banned: cannot be written: No space left on device" "$WORK/err" || fail "$(cat "$WORK/err")"
+    [ "$(sha256sum <"$STATE/bans/banned")" = "$before" ] || fail "the ledger has changed"
+    [ "$(addresses)" = "$(printf '%s\n' "$A" "$B")" ] || fail "$(banned | head -n 3)"
+    refused 4 "No space left on device" unban --all
+    rm "$STATE/filler"
+    ban -q --stdin <"$WORK/many"
+    unban -q "$B"
+    [ "$(addresses | wc -l)" = 1001 ] || fail "$(banned | head -n 3)"
+    start
+    judged drop "$A" 10.77.0.1 10.77.3.231
+    judged pass "$B"
+    stop
+    umount "$STATE"
+}
+
 # Root, the group, and nobody else.
 who_may_ban() {
     local socket
@@ -502,6 +532,7 @@ ktap_run \
     "wrong values change nothing" wrong_values \
     "a damaged ledger loses nothing that is in force" a_damaged_ledger \
     "a full disk is an error" a_full_disk \
+    "a full disk is an error without the daemon" a_full_disk_without_the_daemon \
     "docs/bans.md: sshguard" recipe_of_sshguard \
     "docs/bans.md: Suricata and Zeek" recipes_of_logs \
     "docs/bans.md: cscli" recipe_of_cscli \
