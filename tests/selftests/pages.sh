@@ -60,8 +60,11 @@ pass udp $FRIEND $IN4 1 2
 drop udp $MEMBER $IN4 1 2
 pass udp $STRANGER $IN4 1 2
 END
-    sieve unload "$IN_IF"
-    run_commands "$ROOT/README.md" 'Sets, kinds and flows'
+}
+
+sets_page() {
+    prepare
+    run_commands "$ROOT/docs/sets.md" 'Flows beside addresses'
     verdicts <<END
 drop tcp 203.0.113.2 $IN4 40000 443
 drop udp $MEMBER $IN4 1 2
@@ -180,5 +183,6 @@ END
 ktap_run \
     "README.md" readme \
     "docs/start.md" start_page \
+    "docs/sets.md" sets_page \
     "docs/countries.md" countries_page \
     "docs/recipes.md" recipes
