@@ -483,6 +483,48 @@ recipe_of_cscli() {
     stop
 }
 
+# follow_lines FIRST LAST: these lines of the section "Ban".
+follow_lines() {
+    awk '/^## / { here = $0 == "## Ban"; next } here && /^    xdp-sieve / { print substr($0, 5) }' \
+        "$here/../../docs/bans.md" |
+        sed -n "s,198.51.100.0/24,$RANGE,; $1,$2p" >"$WORK/bin/lines"
+    follow lines
+}
+
+page_of_bans() {
+    with_bans
+    start
+    with_recipe "Many at once"
+    follow_lines 1 3 >"$WORK/out"
+    judged drop 203.0.113.1 203.0.113.2 "$OF_RANGE"
+    grep -Eq '^203\.0\.113\.2 +[34]h .* port scan$' "$WORK/out" || fail "$(cat "$WORK/out")"
+    follow_lines 4 4
+    judged pass 203.0.113.1
+    judged drop 203.0.113.2
+    follow_lines 5 5
+    [ -z "$(banned)" ] || fail "$(banned)"
+    # What `ipset save` prints, and a stream that begins anew.
+    # shellcheck disable=SC2016 # for that script
+    printf '#!/bin/sh\necho "create $2 hash:ip family inet"; echo "add $2 %s"\n' "$C" >"$WORK/bin/ipset"
+    # The other machine is this one, without its bans.
+    # shellcheck disable=SC2016 # for that script
+    printf '#!/bin/sh\nshift; bans=$(cat); xdp-sieve -q unban --all; printf "%%s\\n" "$bans" | "$@"\n' >"$WORK/bin/ssh"
+    chmod 755 "$WORK/bin/ipset" "$WORK/bin/ssh"
+    sed -n 1p "$WORK/bin/Many at once" >"$WORK/bin/first"
+    sed -n 2p "$WORK/bin/Many at once" >"$WORK/bin/second"
+    follow first
+    judged drop "$C"
+    follow second
+    judged pass "$C"
+    reason 203.0.113.7 why 3600
+    [ "$(addresses)" = 203.0.113.7 ] || fail "$(banned)"
+    with_recipe "To another machine"
+    follow "To another machine"
+    judged drop 203.0.113.7
+    reason 203.0.113.7 "from $(hostname)" null
+    stop
+}
+
 # A real GoBGP has routes and loses them.
 recipe_of_bgp() {
     local gobgp=${SIEVE_GOBGP:-/var/cache/xdp-sieve/gobgpd}/usr/bin server recipe
@@ -533,6 +575,7 @@ ktap_run \
     "a damaged ledger loses nothing that is in force" a_damaged_ledger \
     "a full disk is an error" a_full_disk \
     "a full disk is an error without the daemon" a_full_disk_without_the_daemon \
+    "docs/bans.md: ban, many at once, to another machine" page_of_bans \
     "docs/bans.md: sshguard" recipe_of_sshguard \
     "docs/bans.md: Suricata and Zeek" recipes_of_logs \
     "docs/bans.md: cscli" recipe_of_cscli \
