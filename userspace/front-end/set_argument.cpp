@@ -13,6 +13,7 @@
 #include "libsieve/control/spec/build_options.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/kernel/set_table.hpp"
+#include "libsieve/util/printable.hpp"
 
 namespace sieve::cli {
 
@@ -72,9 +73,7 @@ Status set_one_action(control::SetSpec& set, control::WantedAction action) {
 
 Status set_text(std::string& to, const char* name, const std::optional<std::string>& value) {
     if (!value || value->empty()) return invalid_request(fmt::format("{}= without a value", name));
-    const bool control =
-        std::ranges::any_of(*value, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
-    if (control) return invalid_request(fmt::format("{}: a control character", name));
+    if (has_control(*value)) return invalid_request(fmt::format("{}: a control character", name));
     to = *value;
     return {};
 }

@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/config/configuration_access.hpp"
 
-#include <algorithm>
 #include <optional>
 
 #include <fmt/core.h>
 
 #include "libsieve/service/download/url.hpp"
+#include "libsieve/util/printable.hpp"
 
 namespace sieve::service {
 
 namespace {
-
-bool has_control(std::string_view text) {
-    return std::ranges::any_of(text,
-                               [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
-}
 
 // A text that fits; `what` names it.
 void read_word(Section& section, std::string_view name, std::string_view what,
