@@ -196,6 +196,11 @@ END
     verdicts <<<"drop udp 203.0.113.2 $IN4 1 2"
     sieve swap "$IN_IF" "bad=http://lists.example/open,proxy=$URL"
     verdicts <<<"drop udp 203.0.113.3 $IN4 1 2"
+    echo "gate:$PASSWORD" >"$SERVED/open.proxy-user"
+    refused 3 'the proxy answered 407' sieve swap "$IN_IF" "bad=http://lists.example/open,proxy=$URL"
+    sieve swap "$IN_IF" \
+        "bad=http://lists.example/open,proxy=$URL,proxy-username=gate,proxy-password-file=$WORK/secrets/password"
+    rm "$SERVED/open.proxy-user"
     sieve --no-sandbox swap "$IN_IF" "bad=$URL/open,except=$URL/open,feed=$WORK/folder/a.txt"
     verdicts <<<"pass udp 203.0.113.3 $IN4 1 2"
     inside "$IN" "$SIEVE" -q build -o "$WORK/built.sieve" "$URL/open" "$WORK/folder"
@@ -220,6 +225,12 @@ command_says_why_not() {
     refused 2 'http://127.0.0.1:8080/private: the URL holds a user' \
         sieve swap "$IN_IF" "bad=http://reader:$PASSWORD@127.0.0.1:8080/private"
     hides "$WORK/err"
+    refused 2 'proxy: a user in the URL; expected proxy-username and proxy-password-file' \
+        sieve swap "$IN_IF" "bad=$URL/private,proxy=http://reader:$PASSWORD@127.0.0.1:8080"
+    hides "$WORK/err"
+    refused 2 'username: expected a user name without a colon' \
+        sieve swap "$IN_IF" "bad=$URL/private,username=a:b,password-file=$WORK/secrets/password"
+    refused 2 'proxy: expected the URL of a proxy' sieve swap "$IN_IF" "bad=$URL/private,proxy=proxy"
     chmod 644 "$WORK/secrets/password"
     refused 3 'secrets/password: others may read or write it' \
         sieve swap "$IN_IF" "bad=$URL/private,username=reader,password-file=$WORK/secrets/password"

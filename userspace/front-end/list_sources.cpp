@@ -123,8 +123,8 @@ Result<control::SetSpec> read_set_argument(const std::string& text,
                                            std::function<Progress()> start_progress) {
     SIEVE_ASSIGN(SetArgument set, parse_set_argument(text));
     if (set.access != service::HttpAccess{} && std::ranges::none_of(set.sources, is_url))
-        return invalid_request(
-            fmt::format("`{}`: no URL among the sources, and an option that is for URLs", text));
+        return invalid_request(fmt::format("{}: no URL among the sources, and an option that is for URLs",
+                                           shown_set_argument(text)));
     SIEVE_ASSIGN(set.sources, expand_sources(set.sources));
     set.open_source = source_opener(std::move(set.access), std::move(start_progress));
     return control::SetSpec(std::move(set));

@@ -450,15 +450,22 @@ const Wrong wrong[] = {
      "the URL of a proxy"},
     {"SourceProxyUser", with_sources("{ url = \"http://a\", proxy = \"http://u:pw@p\" }"), 5,
      "set.bad.sources.proxy", "expected proxy-username and proxy-password-file"},
-    {"SourceUserAlone", with_sources("{ url = \"http://a\", username = \"u\" }"), 5, "set.bad.sources",
-     "expected username and password-file together"},
+    {"SourceUserAlone", with_sources("{ url = \"http://a\", username = \"u\" }"), 5,
+     "set.bad.sources.username", "expected username and password-file together"},
     {"SourcePasswordAlone", with_sources("{ url = \"http://a\", password-file = \"u\" }"), 5,
-     "set.bad.sources", "expected username and password-file together"},
+     "set.bad.sources.password-file", "expected username and password-file together"},
     {"SourceUserWithColon", with_sources("{ url = \"http://a\", username = \"u:v\", password-file = \"p\" }"),
      5, "set.bad.sources.username", "without a colon"},
     {"SourceProxyUserAlone",
      with_sources("{ url = \"http://a\", proxy-username = \"u\", proxy-password-file = \"p\" }"), 5,
-     "set.bad.sources", "proxy-username without proxy"},
+     "set.bad.sources.proxy-username", "proxy-username without proxy"},
+    {"SourceProxyPasswordAlone",
+     with_sources("{ url = \"http://a\", proxy = \"http://p\", proxy-password-file = \"p\" }"), 5,
+     "set.bad.sources.proxy-password-file", "expected proxy-username and proxy-password-file together"},
+    {"SourceProxyUserWithColon",
+     with_sources("{ url = \"http://a\", proxy = \"http://p\", proxy-username = \"u:v\", "
+                  "proxy-password-file = \"p\" }"),
+     5, "set.bad.sources.proxy-username", "a user name without a colon, found \"u:v\""},
     {"SourceClientKey", with_sources("{ url = \"http://a\", client-key = \"k\" }"), 5,
      "set.bad.sources.client-key", "no client-certificate"},
     {"SourceUserAgent", with_sources("{ url = \"http://a\", user-agent = \"a\\nX-Evil: b\" }"), 5,
@@ -630,10 +637,21 @@ TEST(Configuration, KnowsWhichSetsTakePackets) {
     EXPECT_TRUE(takes("", "redirect = \"eth1\"\n"));
 }
 
+TEST(ConfigurationReader, AMistakeOfTheServiceIsNotOneOfEachSource) {
+    const ReadConfiguration wrong =
+        read("[service]\nproxy = \"proxy\"\nproxy-username = \"u:v\"\nuser-agent = \"a\\nb\"\n" +
+             with_sources("[{ url = \"http://a\" }, { url = \"http://b\", username = \"u\" }]"));
+    std::vector<std::string> keys;
+    for (const Mistake& mistake : wrong.mistakes) keys.push_back(mistake.key);
+    EXPECT_EQ(keys,
+              (std::vector<std::string>{"service.proxy", "service.proxy-username", "service.proxy-username",
+                                        "service.user-agent", "set.bad.sources.username"}));
+}
+
 TEST(ConfigurationReader, NoMistakeShowsAPassword) {
-    for (const char* source :
-         {"\"ftp://u:s3cret@h/\"", "{ url = \"ftp://u:s3cret@h/\" }", "{ url = \"//u:s3cret@h\" }",
-          "{ url = \"http://a\", proxy = \"u:s3cret@p\" }"}) {
+    for (const char* source : {"\"ftp://u:s3cret@h/\"", "{ url = \"ftp://u:s3cret@h/\" }",
+                               "{ url = \"//u:s3cret@h\" }", "{ url = \"http://a\", proxy = \"u:s3cret@p\" }",
+                               "{ url = \"http://a\", proxy = \"http://u:s3cret@p\" }"}) {
         const ReadConfiguration wrong = read(with_sources(source));
         ASSERT_EQ(wrong.mistakes.size(), 1U) << source;
         EXPECT_EQ(wrong.mistakes[0].message.find("s3cret"), std::string::npos) << wrong.mistakes[0].message;
