@@ -173,6 +173,36 @@ proxies() {
     grep -q 'lists.example' "$WORK/out" || fail "$(cat "$WORK/out")"
 }
 
+# A password that anybody on the way can read is used, and told once: by the command, and by the daemon when it takes
+# the configuration, but not at each download.
+readable_on_the_way() {
+    local said='the password goes over plain http, and anyone on the way can read it'
+    serve
+    configure_private 'proxy = "http://127.0.0.1:8080"'
+    sieve apply --check "$CONFIG" >"$WORK/out" 2>&1
+    ! grep -q 'plain http' "$WORK/out" || fail "of this host itself: $(cat "$WORK/out")"
+    sed -i "s|$URL/private|http://lists.example/private|" "$CONFIG"
+    for how in '--check' ''; do
+        # shellcheck disable=SC2086
+        sieve apply $how "$CONFIG" >"$WORK/out" 2>&1
+        [ "$(grep -c "http://lists.example/private: $said" "$WORK/out")" = 1 ] || fail "apply $how: $(cat "$WORK/out")"
+    done
+    service_manager
+    start
+    says "warning: http://lists.example/private: $said"
+    echo 203.0.113.4 >>"$SERVED/private"
+    says_anew 'the configuration was read anew' kill -s HUP "$daemon"
+    says 'set private: a new list with 2 entries'
+    stop
+    [ "$(grep -c "$said" "$WORK/said")" = 2 ] || fail "not once for each configuration: $(cat "$WORK/said")"
+    sieve -q load "$IN_IF" --force \
+        "bad=http://lists.example/private,proxy=$URL,username=reader,password-file=$WORK/secrets/password"
+    sieve load "$IN_IF" --force \
+        "bad=http://lists.example/private,proxy=$URL,username=reader,password-file=$WORK/secrets/password" 2>"$WORK/err"
+    grep -q "http://lists.example/private: $said" "$WORK/err" || fail "load: $(cat "$WORK/err")"
+    hides "$WORK/said" "$WORK/out" "$WORK/err"
+}
+
 # --- commands -----------------------------------------------------------------------------------------------
 
 sets_are() { [ "$(sieve --json status "$IN_IF" | jq -c '[.interfaces[0].sets[].keys]')" = "$1" ]; }
@@ -244,5 +274,6 @@ ktap_run \
     "a password that changes" rotated \
     "files that are wrong" wrong_files \
     "a proxy" proxies \
+    "a password that others can read on its way" readable_on_the_way \
     "commands take URLs, folders and patterns" command_takes_urls \
     "commands say why they cannot" command_says_why_not

@@ -10,6 +10,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include "libsieve/service/config/configuration_secrets.hpp"
 #include "libsieve/service/config/configuration_text.hpp"
 #include "libsieve/util/unique_fd.hpp"
 #include "libsieve/util/write_all.hpp"
@@ -673,6 +674,21 @@ TEST(ConfigurationReader, NoMistakeShowsAPassword) {
         ASSERT_EQ(wrong.mistakes.size(), 1U) << source;
         EXPECT_EQ(wrong.mistakes[0].message.find("s3cret"), std::string::npos) << wrong.mistakes[0].message;
     }
+}
+
+TEST(ConfigurationSecrets, WhatOthersCanReadIsToldOnce) {
+    const std::string user = ", username = \"u\", password-file = \"p\" }";
+    const std::string rest = " goes over plain http, and anyone on the way can read it; https hides it";
+    const auto exposed = [](const std::string& text) { return exposed_passwords(right(text)); };
+    using Words = std::vector<std::string>;
+    const std::string far = with_sources("{ url = \"http://h/a\"" + user);
+    EXPECT_EQ(exposed(far), Words{"http://h/a: the password" + rest});
+    EXPECT_EQ(exposed("[service]\ngeo = { url = \"http://h/a\"" + user + "\n" + far),
+              Words{"http://h/a: the password" + rest});
+    EXPECT_EQ(exposed(with_sources(crowdsec(""))), Words{"http://lapi:8080/: the bouncer's key" + rest});
+    EXPECT_EQ(exposed(with_sources("{ crowdsec = \"http://127.0.0.1:8080\", key-file = \"/k\" }")), Words{});
+    EXPECT_EQ(exposed(with_sources("{ url = \"https://h/a\"" + user)), Words{});
+    EXPECT_EQ(exposed(small()), Words{});
 }
 
 // --- configuration_text ------------------------------------------------------------------------------------
