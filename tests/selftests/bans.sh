@@ -344,6 +344,36 @@ a_full_disk() {
     umount "$STATE"
 }
 
+# The command writes the ledger itself where no daemon runs.
+a_full_disk_without_the_daemon() {
+    local before
+    with_bans
+    mkdir -p "$STATE"
+    mount -t tmpfs -o size=24m,mode=700 none "$STATE" || skip "no tmpfs"
+    start
+    ban -q "$A"
+    stop
+    dd if=/dev/zero of="$STATE/filler" bs=4k status=none 2>/dev/null && fail "not full"
+    before=$(sha256sum <"$STATE/bans/banned")
+    python3 -c 'for i in range(1000): print(f"10.77.{i >> 8}.{i & 255}")' >"$WORK/many"
+    refused 4 "bans/banned: cannot be written: No space left on device" ban --stdin <"$WORK/many"
+    # One by one, until the last block is full, too.
+    while ban -q --reason "$(printf '%0255d' 0)" "$B" 2>"$WORK/err"; do before=$(sha256sum <"$STATE/bans/banned"); done
+    grep -q "bans/banned: cannot be written: No space left on device" "$WORK/err" || fail "$(cat "$WORK/err")"
+    [ "$(sha256sum <"$STATE/bans/banned")" = "$before" ] || fail "the ledger has changed"
+    [ "$(addresses)" = "$(printf '%s\n' "$A" "$B")" ] || fail "$(banned | head -n 3)"
+    refused 4 "No space left on device" unban --all
+    rm "$STATE/filler"
+    ban -q --stdin <"$WORK/many"
+    unban -q "$B"
+    [ "$(addresses | wc -l)" = 1001 ] || fail "$(banned | head -n 3)"
+    start
+    judged drop "$A" 10.77.0.1 10.77.3.231
+    judged pass "$B"
+    stop
+    umount "$STATE"
+}
+
 # Root, the group, and nobody else.
 who_may_ban() {
     local socket
@@ -453,6 +483,48 @@ recipe_of_cscli() {
     stop
 }
 
+# follow_lines FIRST LAST: these lines of the section "Ban".
+follow_lines() {
+    awk '/^## / { here = $0 == "## Ban"; next } here && /^    xdp-sieve / { print substr($0, 5) }' \
+        "$here/../../docs/bans.md" |
+        sed -n "s,198.51.100.0/24,$RANGE,; $1,$2p" >"$WORK/bin/lines"
+    follow lines
+}
+
+page_of_bans() {
+    with_bans
+    start
+    with_recipe "Many at once"
+    follow_lines 1 3 >"$WORK/out"
+    judged drop 203.0.113.1 203.0.113.2 "$OF_RANGE"
+    grep -Eq '^203\.0\.113\.2 +[34]h .* port scan$' "$WORK/out" || fail "$(cat "$WORK/out")"
+    follow_lines 4 4
+    judged pass 203.0.113.1
+    judged drop 203.0.113.2
+    follow_lines 5 5
+    [ -z "$(banned)" ] || fail "$(banned)"
+    # What `ipset save` prints, and a stream that begins anew.
+    # shellcheck disable=SC2016 # for that script
+    printf '#!/bin/sh\necho "create $2 hash:ip family inet"; echo "add $2 %s"\n' "$C" >"$WORK/bin/ipset"
+    # The other machine is this one, without its bans.
+    # shellcheck disable=SC2016 # for that script
+    printf '#!/bin/sh\nshift; bans=$(cat); xdp-sieve -q unban --all; printf "%%s\\n" "$bans" | "$@"\n' >"$WORK/bin/ssh"
+    chmod 755 "$WORK/bin/ipset" "$WORK/bin/ssh"
+    sed -n 1p "$WORK/bin/Many at once" >"$WORK/bin/first"
+    sed -n 2p "$WORK/bin/Many at once" >"$WORK/bin/second"
+    follow first
+    judged drop "$C"
+    follow second
+    judged pass "$C"
+    reason 203.0.113.7 why 3600
+    [ "$(addresses)" = 203.0.113.7 ] || fail "$(banned)"
+    with_recipe "To another machine"
+    follow "To another machine"
+    judged drop 203.0.113.7
+    reason 203.0.113.7 "from $(hostname)" null
+    stop
+}
+
 # A real GoBGP has routes and loses them.
 recipe_of_bgp() {
     local gobgp=${SIEVE_GOBGP:-/var/cache/xdp-sieve/gobgpd}/usr/bin server recipe
@@ -502,6 +574,8 @@ ktap_run \
     "wrong values change nothing" wrong_values \
     "a damaged ledger loses nothing that is in force" a_damaged_ledger \
     "a full disk is an error" a_full_disk \
+    "a full disk is an error without the daemon" a_full_disk_without_the_daemon \
+    "docs/bans.md: ban, many at once, to another machine" page_of_bans \
     "docs/bans.md: sshguard" recipe_of_sshguard \
     "docs/bans.md: Suricata and Zeek" recipes_of_logs \
     "docs/bans.md: cscli" recipe_of_cscli \

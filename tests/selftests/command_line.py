@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-"""Compares what the help, the manual page and the README say of commands, options, kinds and exit codes.
+"""Compares what the help, the manual page, the README and docs/sets.md say of commands, options, kinds and exit codes.
 
-command_line.py XDP-SIEVE MANUAL README commands|options|kinds|codes: prints the differences; exit 1 if there are any.
+command_line.py XDP-SIEVE MANUAL README SETS commands|options|kinds|codes: prints the differences; exit 1 if there are
+any.
 """
 import re
 import subprocess
 import sys
 
-SIEVE, MANUAL, README, WHAT = sys.argv[1:]
+SIEVE, MANUAL, README, SETS, WHAT = sys.argv[1:]
 COMMON = {"--help", "--json", "--no-sandbox", "--quiet", "--verbose", "--version"}
-manual, readme = open(MANUAL).read(), open(README).read()
+manual, readme, sets = (open(page).read() for page in (MANUAL, README, SETS))
 failed = False
 
 
@@ -87,7 +88,7 @@ elif WHAT == "kinds":
     option = re.search(r"--kind KIND +(.*)", said("build", "--help")).group(1)
     items = set(w for line in re.findall(r"^\.It Cm ([a-z0-9 ,]+)$", section("build", "Ss"), re.M)
                 for w in line.split(" , "))
-    same("kinds", command=kinds, help=word(option), manual=items, readme=word(readme))
+    same("kinds", command=kinds, help=word(option), manual=items, sets_page=word(sets))
 elif WHAT == "codes":
     number = lambda text: set(re.findall(r"\b(\d) [a-z]", text))
     same("exit codes", help=number(re.search(r"Exit codes: (.*)", said("--help")).group(1)),

@@ -7,7 +7,7 @@
 A list NAME beside which there is a file NAME.hangs is asked for in vain: the server takes the request and says nothing
 until that file is gone; then it ends the connection. Beside NAME, a file NAME.user holds USER:PASSWORD that are wanted,
 and a file NAME.header a line NAME: VALUE that the request must have. The server is a proxy as well, which knows every
-host. What was asked for is on standard output, a line a request.
+host; NAME.proxy-user holds the USER:PASSWORD that it wants. What was asked for is on standard output, a line a request.
 """
 
 import base64
@@ -17,15 +17,20 @@ import sys
 import time
 
 
+def basic(file):
+    return "Basic " + base64.b64encode(file.read_bytes().strip()).decode()
+
+
 class Lists(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def refusal(self, path):
         user, header = path.with_name(path.name + ".user"), path.with_name(path.name + ".header")
-        if user.exists():
-            wanted = "Basic " + base64.b64encode(user.read_bytes().strip()).decode()
-            if self.headers.get("Authorization") != wanted:
-                return 401
+        proxy_user = path.with_name(path.name + ".proxy-user")
+        if user.exists() and self.headers.get("Authorization") != basic(user):
+            return 401
+        if proxy_user.exists() and self.headers.get("Proxy-Authorization") != basic(proxy_user):
+            return 407
         if header.exists():
             name, value = header.read_text().strip().split(": ")
             if self.headers.get(name) != value:

@@ -26,20 +26,26 @@ END
     printf '%s,%s,64500,"Example, Inc."\n' "$MEMBER" "$MEMBER" >asn.csv
 }
 
-# commands_of FILE HEADING: prints the commands in the section of that heading, or before the first one if it is
-# empty, as they run here. Not run: what installs, and what asks systemd.
-commands_of() {
-    awk -v heading="$2" '/^## / { here = $0 == "## " heading; next } NR == 1 { here = heading == "" }
-        here && /^    / { sub(/^    /, ""); print }' "$1" |
-        grep -vE '^sudo (make|systemctl) ' |
+# Prints the commands on standard input as they run here. Not run: what installs, and what asks systemd.
+as_here() {
+    grep -vE '^sudo (make|systemctl) ' |
         sed -E -e "s/^sudo //; s/ +#.*//; s/ --watch\$//; s/\\beth0\\b/$IN_IF/; s/^xdp-sieve /sieve /" \
             -e "s,/usr/local/lib/xdp-sieve/xdp_sieve.bpf.o,$OBJECT,; s,^ip link,ip -n $IN link,"
 }
 
+# commands_of FILE HEADING: prints the commands in the section of that heading, or before the first one if it is empty.
+commands_of() {
+    awk -v heading="$2" '/^## / { here = $0 == "## " heading; next } NR == 1 { here = heading == "" }
+        here && /^    / { sub(/^    /, ""); print }' "$1" | as_here
+}
+# commands_in_text FILE: prints those that stand between backquotes, which a line may end in.
+# shellcheck disable=SC2016 # these are no expansions
+commands_in_text() { tr '\n' ' ' <"$1" | grep -o '`sudo [^`]*`' | tr -d '`' | as_here; }
+
 # run_commands FILE HEADING [SED-SCRIPT]: runs them one after the other, after sed has changed them. At least one.
 run_commands() {
     local command
-    commands_of "$1" "$2" | sed "${3-}" >"$WORK/commands"
+    commands_of "$1" "$2" | sed -E "${3-}" >"$WORK/commands"
     [ -s "$WORK/commands" ] || fail "no commands in $1: $2"
     while IFS= read -r command <&3; do
         eval "$command" >"$WORK/out" 2>&1 || fail "$command: $(cat "$WORK/out")"
@@ -60,8 +66,11 @@ pass udp $FRIEND $IN4 1 2
 drop udp $MEMBER $IN4 1 2
 pass udp $STRANGER $IN4 1 2
 END
-    sieve unload "$IN_IF"
-    run_commands "$ROOT/README.md" 'Sets, kinds and flows'
+}
+
+sets_page() {
+    prepare
+    run_commands "$ROOT/docs/sets.md" 'Flows beside addresses'
     verdicts <<END
 drop tcp 203.0.113.2 $IN4 40000 443
 drop udp $MEMBER $IN4 1 2
@@ -91,6 +100,101 @@ start_page() {
     sed -i "1i [service]\nstate-directory = \"$WORK/page/state\"" "$WORK/page/xdp-sieve.toml"
     run_commands "$page" 'The service' 's/^sieve apply/& --config xdp-sieve.toml/'
     only_friends
+    [ -x "$SIEVED" ] || skip "xdp-sieved is not built"
+    CONFIG=$WORK/page/xdp-sieve.toml
+    service_manager
+    start
+    run_commands "$page" 'Off' "/pause/!d; $with_config"
+    verdicts <<<"pass udp $STRANGER $IN4 1 2"
+    run_commands "$page" 'Off' "/resume/!d; $with_config"
+    await only_friends
+    stop
+    run_commands "$page" 'Off' '/unload/!d'
+    verdicts <<<"pass udp $STRANGER $IN4 1 2"
+}
+# Who follows the pages has the configuration where commands look for it.
+with_config='s/^sieve (pause|resume)( veth-in)?/\0 --config xdp-sieve.toml/'
+
+sizing_page() {
+    run_commands "$ROOT/docs/sizing.md" ''
+    # Both say what the page says of them.
+    [ "$(wc -l <"$WORK/commands")" = 2 ] || fail "$(cat "$WORK/commands")"
+    grep -q 'xorsat' "$WORK/out" || fail "$(cat "$WORK/out")"
+}
+
+# shows COMMAND SENDER...: runs a command of a page that shows events, until it has shown one.
+shows() {
+    local listener
+    eval "$1 --count 1" >"$WORK/out" 2>&1 &
+    listener=$!
+    shift
+    while kill -0 "$listener" 2>/dev/null; do "$@"; done
+    wait "$listener" || fail "$(cat "$WORK/out")"
+}
+send_member() { verdicts <<<"drop udp $MEMBER $IN4 1 2"; }
+ask_peer() { inside "$IN" ping -c 1 -W 1 "$OUT4" >/dev/null; }
+
+replies_page() {
+    local page=$ROOT/docs/replies.md
+    prepare
+    echo "$FRIEND" >country.txt
+    echo "$STRANGER" >c2.txt
+    run_commands "$page" 'Switch it on' '/^sieve load .*country/!d'
+    verdicts <<END
+pass udp $FRIEND $IN4 1 2
+drop udp $MEMBER $IN4 1 2
+END
+    commands_of "$page" 'Switch it on' | grep '^sieve events ' >"$WORK/events"
+    [ "$(wc -l <"$WORK/events")" = 1 ] || fail "$(cat "$WORK/events")"
+    shows "$(cat "$WORK/events")" ask_peer
+    grep -q "$OUT4" "$WORK/out" || fail "$(cat "$WORK/out")"
+    sieve unload "$IN_IF"
+    run_commands "$page" 'Switch it on' '/^sieve load .*bad=[^ ]* --replies/!d'
+    sieve --json status "$IN_IF" |
+        jq -e '.interfaces[0] | .replies == "pass" and [.sets[].name] == ["bad"]' >/dev/null ||
+        fail "$(sieve --json status "$IN_IF")"
+    run_commands "$page" 'Switch it on' '/^sieve load .*c2=/!d'
+    sieve --json status "$IN_IF" | jq -e '[.interfaces[0].sets[].name] == ["bad", "c2"]' >/dev/null ||
+        fail "$(sieve --json status "$IN_IF")"
+    verdicts <<END
+drop udp $MEMBER $IN4 1 2
+drop udp $STRANGER $IN4 1 2
+END
+    run_commands "$page" 'Switch it on' '/^sieve replies /!d'
+    sieve --json status "$IN_IF" | jq -e '.interfaces[0].replies == "drop"' >/dev/null ||
+        fail "$(sieve --json status "$IN_IF")"
+}
+
+# Each command in a table of one set, of which some leave nothing.
+questions_page() {
+    local command
+    prepare
+    echo 192.0.2.1 >>blocklist.txt # which the page asks about
+    printf '[service]\nstate-directory = "%s"\n' "$WORK/page/state" >xdp-sieve.toml
+    printf '[[interface]]\nname = "%s"\nsets = ["bad"]\n' "$IN_IF" >>xdp-sieve.toml
+    printf '[set.bad]\nsources = ["blocklist.txt"]\n' >>xdp-sieve.toml
+    commands_in_text "$ROOT/docs/questions.md" | sed -E "$with_config" >"$WORK/inline"
+    [ -s "$WORK/inline" ] || fail "no commands"
+    while IFS= read -r command <&3; do
+        case "$command" in
+        *' resume '*) ;; # of the pause before it
+        *) sieve -q load "$IN_IF" bad=blocklist.txt ;;
+        esac
+        case "$command" in
+        *' events '*) shows "$command" send_member ;;
+        *) eval "$command" >"$WORK/out" 2>&1 || fail "$command: $(cat "$WORK/out")" ;;
+        esac
+        case "$command" in
+        *' pause '* | *' unload '* | *' xdp off')
+            verdicts <<<"pass udp $MEMBER $IN4 1 2" || fail "$command: it still drops"
+            ;;
+        *' explain '*) grep -q 'set bad' "$WORK/out" || fail "$command: $(cat "$WORK/out")" ;;
+        *' --pcap '*) [ "$(wc -c <out.pcap)" -gt 24 ] || fail "no packet in the capture" ;;
+        *' replies '*)
+            sieve --json status "$IN_IF" | jq -e '.interfaces[0].replies == "pass"' >/dev/null || fail "$command"
+            ;;
+        esac
+    done 3<"$WORK/inline"
 }
 
 countries_page() {
@@ -180,5 +284,9 @@ END
 ktap_run \
     "README.md" readme \
     "docs/start.md" start_page \
+    "docs/sets.md" sets_page \
+    "docs/sizing.md" sizing_page \
+    "docs/replies.md" replies_page \
+    "docs/questions.md" questions_page \
     "docs/countries.md" countries_page \
     "docs/recipes.md" recipes

@@ -173,6 +173,36 @@ proxies() {
     grep -q 'lists.example' "$WORK/out" || fail "$(cat "$WORK/out")"
 }
 
+# A password that anybody on the way can read is used, and told once: by the command, and by the daemon when it takes
+# the configuration, but not at each download.
+readable_on_the_way() {
+    local said='the password goes over plain http, and anyone on the way can read it'
+    serve
+    configure_private 'proxy = "http://127.0.0.1:8080"'
+    sieve apply --check "$CONFIG" >"$WORK/out" 2>&1
+    ! grep -q 'plain http' "$WORK/out" || fail "of this host itself: $(cat "$WORK/out")"
+    sed -i "s|$URL/private|http://lists.example/private|" "$CONFIG"
+    for how in '--check' ''; do
+        # shellcheck disable=SC2086
+        sieve apply $how "$CONFIG" >"$WORK/out" 2>&1
+        [ "$(grep -c "http://lists.example/private: $said" "$WORK/out")" = 1 ] || fail "apply $how: $(cat "$WORK/out")"
+    done
+    service_manager
+    start
+    says "warning: http://lists.example/private: $said"
+    echo 203.0.113.4 >>"$SERVED/private"
+    says_anew 'the configuration was read anew' kill -s HUP "$daemon"
+    says 'set private: a new list with 2 entries'
+    stop
+    [ "$(grep -c "$said" "$WORK/said")" = 2 ] || fail "not once for each configuration: $(cat "$WORK/said")"
+    sieve -q load "$IN_IF" --force \
+        "bad=http://lists.example/private,proxy=$URL,username=reader,password-file=$WORK/secrets/password"
+    sieve load "$IN_IF" --force \
+        "bad=http://lists.example/private,proxy=$URL,username=reader,password-file=$WORK/secrets/password" 2>"$WORK/err"
+    grep -q "http://lists.example/private: $said" "$WORK/err" || fail "load: $(cat "$WORK/err")"
+    hides "$WORK/said" "$WORK/out" "$WORK/err"
+}
+
 # --- commands -----------------------------------------------------------------------------------------------
 
 sets_are() { [ "$(sieve --json status "$IN_IF" | jq -c '[.interfaces[0].sets[].keys]')" = "$1" ]; }
@@ -196,6 +226,11 @@ END
     verdicts <<<"drop udp 203.0.113.2 $IN4 1 2"
     sieve swap "$IN_IF" "bad=http://lists.example/open,proxy=$URL"
     verdicts <<<"drop udp 203.0.113.3 $IN4 1 2"
+    echo "gate:$PASSWORD" >"$SERVED/open.proxy-user"
+    refused 3 'the proxy answered 407' sieve swap "$IN_IF" "bad=http://lists.example/open,proxy=$URL"
+    sieve swap "$IN_IF" \
+        "bad=http://lists.example/open,proxy=$URL,proxy-username=gate,proxy-password-file=$WORK/secrets/password"
+    rm "$SERVED/open.proxy-user"
     sieve --no-sandbox swap "$IN_IF" "bad=$URL/open,except=$URL/open,feed=$WORK/folder/a.txt"
     verdicts <<<"pass udp 203.0.113.3 $IN4 1 2"
     inside "$IN" "$SIEVE" -q build -o "$WORK/built.sieve" "$URL/open" "$WORK/folder"
@@ -220,6 +255,12 @@ command_says_why_not() {
     refused 2 'http://127.0.0.1:8080/private: the URL holds a user' \
         sieve swap "$IN_IF" "bad=http://reader:$PASSWORD@127.0.0.1:8080/private"
     hides "$WORK/err"
+    refused 2 'proxy: a user in the URL; expected proxy-username and proxy-password-file' \
+        sieve swap "$IN_IF" "bad=$URL/private,proxy=http://reader:$PASSWORD@127.0.0.1:8080"
+    hides "$WORK/err"
+    refused 2 'username: expected a user name without a colon' \
+        sieve swap "$IN_IF" "bad=$URL/private,username=a:b,password-file=$WORK/secrets/password"
+    refused 2 'proxy: expected the URL of a proxy' sieve swap "$IN_IF" "bad=$URL/private,proxy=proxy"
     chmod 644 "$WORK/secrets/password"
     refused 3 'secrets/password: others may read or write it' \
         sieve swap "$IN_IF" "bad=$URL/private,username=reader,password-file=$WORK/secrets/password"
@@ -233,5 +274,6 @@ ktap_run \
     "a password that changes" rotated \
     "files that are wrong" wrong_files \
     "a proxy" proxies \
+    "a password that others can read on its way" readable_on_the_way \
     "commands take URLs, folders and patterns" command_takes_urls \
     "commands say why they cannot" command_says_why_not

@@ -16,6 +16,7 @@
 
 #include "front-end/set_argument.hpp"
 #include "libsieve/image/image.hpp"
+#include "libsieve/service/download/exposed_password.hpp"
 #include "libsieve/service/download/libcurl_on_demand.hpp"
 #include "libsieve/service/download/url.hpp"
 #include "libsieve/service/sources/file_source.hpp"
@@ -119,12 +120,15 @@ control::OpenSource source_opener(service::HttpAccess access, std::function<Prog
     };
 }
 
-Result<control::SetSpec> read_set_argument(const std::string& text,
-                                           std::function<Progress()> start_progress) {
+Result<control::SetSpec> read_set_argument(const std::string& text, std::function<Progress()> start_progress,
+                                           const std::function<void(const std::string&)>& remark) {
     SIEVE_ASSIGN(SetArgument set, parse_set_argument(text));
     if (set.access != service::HttpAccess{} && std::ranges::none_of(set.sources, is_url))
-        return invalid_request(
-            fmt::format("`{}`: no URL among the sources, and an option that is for URLs", text));
+        return invalid_request(fmt::format("{}: no URL among the sources, and an option that is for URLs",
+                                           shown_set_argument(text)));
+    for (const std::string& source : set.sources)
+        if (is_url(source))
+            for (const std::string& exposed : service::exposed_passwords(source, set.access)) remark(exposed);
     SIEVE_ASSIGN(set.sources, expand_sources(set.sources));
     set.open_source = source_opener(std::move(set.access), std::move(start_progress));
     return control::SetSpec(std::move(set));

@@ -25,8 +25,9 @@ namespace sieve::cli {
 [[nodiscard]] control::OpenSource source_opener(service::HttpAccess access,
                                                 std::function<Progress()> start_progress);
 
-// parse_set_argument() and both of the above.
-[[nodiscard]] Result<control::SetSpec> read_set_argument(const std::string& text,
-                                                         std::function<Progress()> start_progress);
+// parse_set_argument() and both of the above. `remark` is told what others can read on its way.
+[[nodiscard]] Result<control::SetSpec>
+read_set_argument(const std::string& text, std::function<Progress()> start_progress,
+                  const std::function<void(const std::string&)>& remark);
 
 } // namespace sieve::cli

@@ -72,9 +72,6 @@ Status set_one_action(control::SetSpec& set, control::WantedAction action) {
 
 Status set_text(std::string& to, const char* name, const std::optional<std::string>& value) {
     if (!value || value->empty()) return invalid_request(fmt::format("{}= without a value", name));
-    const bool control =
-        std::ranges::any_of(*value, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
-    if (control) return invalid_request(fmt::format("{}: a control character", name));
     to = *value;
     return {};
 }
@@ -88,13 +85,10 @@ Status set_file(std::string& to, const char* name, const std::optional<std::stri
     return {};
 }
 
-// What does not go together.
 Status check_access(const service::HttpAccess& access) {
-    if (access.username.empty() != access.password_file.empty())
-        return invalid_request("expected username and password-file together, or neither");
-    if (access.server.client_certificate.empty() && !access.server.client_key.empty())
-        return invalid_request("client-key without client-certificate");
-    return {};
+    const std::vector<service::AccessMistake> mistakes = service::mistakes_of(access);
+    if (mistakes.empty()) return {};
+    return invalid_request(fmt::format("{}: {}", mistakes[0].key, mistakes[0].message));
 }
 
 template <sieve_part Part>
@@ -181,6 +175,14 @@ const SetOption own_options[] = {
      [](SetArgument& set, const std::optional<std::string>& value) -> Status {
          return set_text(set.access.proxy.url, "proxy", value);
      }},
+    {"proxy-username", "TEXT", false, "the user of the proxy, if it wants one",
+     [](SetArgument& set, const std::optional<std::string>& value) -> Status {
+         return set_text(set.access.proxy.username, "proxy-username", value);
+     }},
+    {"proxy-password-file", "FILE", false, "the password of the proxy's user in one line",
+     [](SetArgument& set, const std::optional<std::string>& value) -> Status {
+         return set_file(set.access.proxy.password_file, "proxy-password-file", value);
+     }},
     {"user-agent", "TEXT", false, "how we call ourselves, for URLs; xdp-sieve/VERSION if not given",
      [](SetArgument& set, const std::optional<std::string>& value) -> Status {
          return set_text(set.access.user_agent, "user-agent", value);
@@ -221,23 +223,29 @@ std::span<const SetOption> set_options() {
     return own_options;
 }
 
+std::string shown_set_argument(const std::string& text) {
+    if (text.find('@') == std::string::npos) return '`' + text + '`';
+    return '`' + text.substr(0, text.find_first_of("=:@")) + "...`";
+}
+
 Result<SetArgument> parse_set_argument(const std::string& text) {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos)
-        return invalid_request(fmt::format("`{}`: expected NAME=IMAGE or NAME=FEED", text));
+        return invalid_request(fmt::format("{}: expected NAME=IMAGE or NAME=FEED", shown_set_argument(text)));
     SetArgument set;
     set.name = text.substr(0, equals);
     if (!kernel::is_set_name(set.name))
-        return invalid_request(fmt::format("`{}`: a set's name is {}", set.name, kernel::set_name_form()));
+        return invalid_request(
+            fmt::format("{}: a set's name is {}", shown_set_argument(set.name), kernel::set_name_form()));
     const std::vector<std::string> pieces = join_lists(split(text.substr(equals + 1)));
     if (pieces.front().empty())
-        return invalid_request(fmt::format("`{}`: a set without an image or feed", text));
+        return invalid_request(fmt::format("{}: a set without an image or feed", shown_set_argument(text)));
     set.sources.push_back(pieces.front());
     for (std::size_t i = 1; i < pieces.size(); i++)
         if (Status done = set_option(pieces[i], set); !done)
-            return invalid_request(fmt::format("`{}`: {}", text, done.error().message));
+            return invalid_request(fmt::format("{}: {}", shown_set_argument(text), done.error().message));
     if (Status fits = check_access(set.access); !fits)
-        return invalid_request(fmt::format("`{}`: {}", text, fits.error().message));
+        return invalid_request(fmt::format("{}: {}", shown_set_argument(text), fits.error().message));
     return set;
 }
 

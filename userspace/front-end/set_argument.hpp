@@ -30,6 +30,9 @@ struct SetArgument : control::SetSpec {
     service::HttpAccess access{}; // of the URLs among its sources
 };
 
+// The argument for a message, without what may be a password.
+[[nodiscard]] std::string shown_set_argument(const std::string& text);
+
 // Errors are of kind invalid_request and name the argument. list_sources.hpp finds the sources.
 [[nodiscard]] Result<SetArgument> parse_set_argument(const std::string& text);
 

@@ -15,6 +15,7 @@
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "libsieve/service/config/configuration_reader.hpp"
+#include "libsieve/service/config/configuration_secrets.hpp"
 #include "libsieve/service/lists/list_change.hpp"
 #include "libsieve/service/live/live_updater.hpp"
 #include "libsieve/service/live/range_set_configuration.hpp"
@@ -236,6 +237,7 @@ Result<Exit> run(ApplyArguments& arguments, Context& context) {
             remark(context, fmt::format("set {}: only xdp-sieved follows {}; what is in force stays",
                                         set.name, service::source_name(*stream)));
     }
+    for (const std::string& exposed : service::exposed_passwords(configuration)) remark(context, exposed);
     if (arguments.check) return run_check(arguments, configuration, context);
     if (arguments.diff) return run_diff(arguments, configuration, context);
     return run_apply(arguments, configuration, context);

@@ -88,7 +88,7 @@ Result<Exit> run_set(EditArguments& arguments, Context& context) {
 
 Result<Exit> run_add(EditArguments& arguments, Context& context) {
     kernel::set_verbose(context.verbose);
-    SIEVE_ASSIGN(const control::SetSpec spec, parse_set(arguments.name, progress_bars(context)));
+    SIEVE_ASSIGN(const control::SetSpec spec, parse_set(arguments.name, context));
     SIEVE_ASSIGN(const control::Position position, parse_position(arguments.words));
     SIEVE_ASSIGN(const control::HookName hook, parse_hook(arguments.interface, arguments.hook));
     SIEVE_TRY(may_change(hook, Change::table, arguments.force, context));

@@ -33,7 +33,7 @@ struct JoinArguments {
 Result<std::vector<control::SetList>> read_lists(const JoinArguments& arguments, const Context& context) {
     std::vector<control::SetList> lists;
     for (const std::string& text : arguments.sets) {
-        SIEVE_ASSIGN(const control::SetSpec spec, parse_set(text, progress_bars(context)));
+        SIEVE_ASSIGN(const control::SetSpec spec, parse_set(text, context));
         if (spec.action || spec.verify)
             return invalid_request(fmt::format(
                 "set {}: joining changes neither the action nor the verification of a set", spec.name));

@@ -74,7 +74,7 @@ Result<control::TableSpec> parse_table(const LoadArguments& arguments, const Con
                 *arguments.chain));
     }
     for (const std::string& text : arguments.sets) {
-        SIEVE_ASSIGN(control::SetSpec set, parse_set(text, progress_bars(context)));
+        SIEVE_ASSIGN(control::SetSpec set, parse_set(text, context));
         table.sets.push_back(std::move(set));
     }
     return table;

@@ -36,7 +36,7 @@ struct PublishArguments {
 Result<fleet::PublishRequest> request_of(const PublishArguments& arguments, const Context& context) {
     fleet::PublishRequest request;
     for (const std::string& text : arguments.sets) {
-        SIEVE_ASSIGN(control::SetSpec set, parse_set(text, progress_bars(context)));
+        SIEVE_ASSIGN(control::SetSpec set, parse_set(text, context));
         request.sets.push_back(std::move(set));
     }
     if (arguments.as == "image")

@@ -41,7 +41,7 @@ Result<control::SetSpec> parse_replay_set(const std::string& text, std::size_t n
                                           const Context& context) {
     const std::size_t equals = text.find('=');
     if (equals != std::string::npos && kernel::is_set_name(text.substr(0, equals)))
-        return parse_set(text, progress_bars(context));
+        return parse_set(text, context);
     std::string name = std::filesystem::path(text).stem().string().substr(0, SIEVE_NAME_BYTES - 1);
     if (!kernel::is_set_name(name)) name = fmt::format("set{}", number);
     control::SetSpec set;

@@ -29,7 +29,7 @@ struct SwapArguments {
 
 Result<Exit> run_swap(SwapArguments& arguments, Context& context) {
     kernel::set_verbose(context.verbose);
-    SIEVE_ASSIGN(control::SetSpec spec, parse_set(arguments.set, progress_bars(context)));
+    SIEVE_ASSIGN(control::SetSpec spec, parse_set(arguments.set, context));
     SIEVE_ASSIGN(const control::HookName hook, parse_hook(arguments.interface, arguments.hook));
     SIEVE_TRY(may_change(hook, Change::table, arguments.force, context));
     SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety(context));

@@ -58,8 +58,10 @@ Status find_geo_data(std::vector<std::string>& sources, ListFormat& format) {
     return {};
 }
 
-Result<control::SetSpec> parse_set(const std::string& text, std::function<Progress()> start_progress) {
-    SIEVE_ASSIGN(control::SetSpec set, read_set_argument(text, std::move(start_progress)));
+Result<control::SetSpec> parse_set(const std::string& text, const Context& context) {
+    SIEVE_ASSIGN(control::SetSpec set,
+                 read_set_argument(text, progress_bars(context),
+                                   [&context](const std::string& exposed) { remark(context, exposed); }));
     SIEVE_TRY(find_geo_data(set.sources, set.feed.format));
     return set;
 }

@@ -22,8 +22,7 @@ namespace sieve::cli {
 [[nodiscard]] Status find_geo_data(std::vector<std::string>& sources, ListFormat& format);
 
 // read_set_argument(), with sources that may name countries and networks, too.
-[[nodiscard]] Result<control::SetSpec> parse_set(const std::string& text,
-                                                 std::function<Progress()> start_progress);
+[[nodiscard]] Result<control::SetSpec> parse_set(const std::string& text, const Context& context);
 
 // What the data says of the key's address, the source if it has one: "DE", "AS3320 (Deutsche Telekom AG)".
 // Nothing without data in files, or without an address; a remark says why data cannot be read.

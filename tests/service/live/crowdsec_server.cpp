@@ -42,7 +42,10 @@ std::string configuration(const std::string& folder, bool tls) {
            "credentials.yaml\n  server:\n    log_level: info\n    listen_uri: 127.0.0.1:" +
            std::to_string(port) + "\n    profiles_path: " + folder + "profiles.yaml\n" +
            (tls ? "    tls:\n      cert_file: " + folder + "server.pem\n      key_file: " + folder +
-                      "server.key\n"
+                      "server.key\n      ca_cert_path: " + folder +
+                      "ca.pem\n      client_verification: VerifyClientCertIfGiven\n      "
+                      "bouncers_allowed_ou:\n"
+                      "        - sieve-bouncers\n      agents_allowed_ou:\n        - sieve-agents\n"
                 : std::string()) +
            "prometheus:\n  enabled: false\n";
 }
@@ -75,8 +78,17 @@ Crowdsec::Crowdsec(bool tls) : tls_(tls) {
         folder_.shell("openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 "
                       "-extfile extensions -out server.pem");
         folder_.write("config.yaml", configuration(folder, true));
+        folder_.write("of-clients", "extendedKeyUsage = clientAuth\n");
     }
     start();
+}
+
+ServerAccess Crowdsec::client(const std::string& unit) const {
+    folder_.shell("openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout " + unit +
+                  ".key -out " + unit + ".csr -subj /OU=" + unit + "/CN=sieve");
+    folder_.shell("openssl x509 -req -in " + unit + ".csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 " +
+                  "-extfile of-clients -out " + unit + ".pem && chmod 600 " + unit + ".key");
+    return {authority(), folder_.path(unit + ".pem"), folder_.path(unit + ".key")};
 }
 
 Crowdsec::~Crowdsec() {

@@ -16,7 +16,8 @@ class Crowdsec {
     // The folder that scripts/install-deps.sh unpacks the package into; empty if it is not there.
     static std::string unpacked();
 
-    // `tls`: serves https, with a certificate of the authority in authority().
+    // `tls`: serves https, with a certificate of the authority in authority(). Clients with a certificate of
+    // the same authority are bouncers if its unit is "sieve-bouncers".
     explicit Crowdsec(bool tls = false);
     Crowdsec(const Crowdsec&) = delete;
     Crowdsec& operator=(const Crowdsec&) = delete;
@@ -30,6 +31,8 @@ class Crowdsec {
 
     // A source with a key that the API knows.
     [[nodiscard]] CrowdsecSpec source() const;
+    // A new certificate of a client, of this organizational unit.
+    [[nodiscard]] ServerAccess client(const std::string& unit) const;
     [[nodiscard]] const Folder& folder() const { return folder_; }
     [[nodiscard]] std::string authority() const { return folder_.path("ca.pem"); }
     [[nodiscard]] pid_t process() const { return pid_; }

@@ -166,6 +166,25 @@ TEST(CrowdsecByHttps, TrustsItsAuthorityOnly) {
         << decisions.error().error.message;
 }
 
+// A client's certificate takes the place of a key, if the API lets its unit be a bouncer.
+TEST(CrowdsecByHttps, KnowsABouncerByItsCertificate) {
+    if (Crowdsec::unpacked().empty()) GTEST_SKIP() << "no crowdsec: scripts/install-deps.sh unpacks it";
+    const Crowdsec crowdsec(true);
+    CrowdsecSpec source = crowdsec.source();
+    source.key_file.clear();
+    source.access.server = crowdsec.client("sieve-bouncers");
+    auto decisions = fetch_decisions(source, Ask::whole_list, clock_now(), sandbox());
+    EXPECT_TRUE(decisions) << decisions.error().error.message;
+    for (const ServerAccess& stranger : {crowdsec.client("sieve-agents"), crowdsec.client("others"),
+                                         ServerAccess{crowdsec.authority(), "", ""}}) {
+        source.access.server = stranger;
+        decisions = fetch_decisions(source, Ask::whole_list, clock_now(), sandbox());
+        ASSERT_FALSE(decisions) << stranger.client_certificate;
+        EXPECT_NE(decisions.error().error.message.find("answered 403, expected 200"), std::string::npos)
+            << decisions.error().error.message;
+    }
+}
+
 // Whether a packet from this address of the loopback network arrives. A packet that is never dropped follows
 // it, so that nothing has to be waited for.
 class Probe {

@@ -52,11 +52,25 @@ TEST(ListSources, APasswordIsNoArgument) {
     EXPECT_NE(other.error().message.find("expected an http or https URL"), std::string::npos);
 }
 
+Result<control::SetSpec> read_argument(const std::string& text, Words& remarks) {
+    return read_set_argument(
+        text, [] { return Progress(); }, [&remarks](const std::string& said) { remarks.push_back(said); });
+}
+
 TEST(ListSources, OptionsOfUrlsWantAUrl) {
-    const auto set = read_set_argument("a=/f,header-file=/h", [] { return Progress(); });
+    Words remarks;
+    const auto set = read_argument("a=/f,header-file=/h", remarks);
     ASSERT_FALSE(set);
     EXPECT_EQ(set.error().kind, ErrorKind::invalid_request);
-    EXPECT_TRUE(read_set_argument("a=/f,feed=https://h/,header-file=/h", [] { return Progress(); }));
+    EXPECT_TRUE(read_argument("a=/f,feed=https://h/,header-file=/h", remarks));
+    EXPECT_EQ(remarks, Words{});
+}
+
+TEST(ListSources, APasswordThatOthersCanReadIsTold) {
+    Words remarks;
+    EXPECT_TRUE(read_argument("a=https://h/,feed=http://h/,username=u,password-file=/p", remarks));
+    EXPECT_EQ(remarks, Words{"http://h/: the password goes over plain http, and anyone on the way can read "
+                             "it; https hides it"});
 }
 
 } // namespace

@@ -54,21 +54,39 @@ TEST(SetArgument, Limits) {
 }
 
 TEST(SetArgument, HowServersAreAsked) {
-    const SetArgument set =
-        parsed("a=https://h/l,certificates=/ca,client-certificate=/c,client-key=/k,header-file=/h,username=u,"
-               "password-file=/p,proxy=http://p,user-agent=Mozilla/5.0");
+    const SetArgument set = parsed(
+        "a=https://h/l,certificates=/ca,client-certificate=/c,client-key=/k,header-file=/h,username=u,"
+        "password-file=/p,proxy=http://p,proxy-username=q,proxy-password-file=/r,user-agent=Mozilla/5.0");
     EXPECT_EQ(set.access, (service::HttpAccess{.server = {"/ca", "/c", "/k"},
                                                .header_file = "/h",
                                                .username = "u",
                                                .password_file = "/p",
-                                               .proxy = {"http://p"},
+                                               .proxy = {"http://p", "q", "/r"},
                                                .user_agent = "Mozilla/5.0"}));
     EXPECT_TRUE(set.feed.chosen.empty()) << "no option of a feed";
     // A child reads the file, and starts at /.
     EXPECT_EQ(parsed("a=f,header-file=h").access.header_file, std::filesystem::absolute("h"));
     for (const char* wrong : {"username=u", "password-file=/p", "client-key=/k", "header-file",
-                              "header-file=", "username=,password-file=/p", "user-agent=a\nb", "proxy="})
+                              "header-file=", "username=,password-file=/p", "user-agent=a\nb",
+                              "proxy=", "proxy=proxy", "proxy=http://u:pw@p", "username=a:b,password-file=/p",
+                              "proxy=http://p,proxy-username=a:b,proxy-password-file=/p",
+                              "proxy=http://p,proxy-username=u", "proxy=http://p,proxy-password-file=/p",
+                              "proxy-username=u,proxy-password-file=/p", "proxy-username"})
         EXPECT_FALSE(parse_set_argument(std::string("a=https://h/l,") + wrong)) << wrong;
+}
+
+TEST(SetArgument, NoMistakeShowsAPassword) {
+    for (const auto& [text, says] : std::vector<std::pair<std::string, std::string>>{
+             {"a=https://h/l,proxy=http://u:s3cret@p",
+              "`a...`: proxy: a user in the URL; expected proxy-username and proxy-password-file beside it"},
+             {"a=https://h/l,proxy=http://u:s3cret@p,fpr=low", "`a...`: fpr=low: expected a number"},
+             {"https://u:s3cret@h/?a=b", "`https...`: a set's name is "},
+             {"https://u:s3cret@h/", "`https...`: expected NAME=IMAGE or NAME=FEED"}}) {
+        const auto wrong = parse_set_argument(text);
+        ASSERT_FALSE(wrong) << text;
+        EXPECT_EQ(wrong.error().message.substr(0, says.size()), says);
+        EXPECT_EQ(wrong.error().message.find("s3cret"), std::string::npos) << wrong.error().message;
+    }
 }
 
 TEST(SetArgument, Conditions) {

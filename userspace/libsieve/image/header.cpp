@@ -158,7 +158,7 @@ std::string label_fault(const sieve_file& file) {
     if (end == std::end(file.label)) return "its label is not terminated";
     if (std::any_of(end, std::end(file.label), [](auto byte) { return byte != 0; }))
         return "bytes behind the end of its label";
-    if (std::any_of(label, end, [](auto byte) { return byte < ' ' || byte == 0x7f; }))
+    if (std::any_of(label, end, [](auto byte) { return is_control(static_cast<char>(byte)); }))
         return "its label is not text";
     return {};
 }

@@ -15,6 +15,7 @@
 
 #include "libsieve/kernel/network_namespace.hpp"
 #include "libsieve/kernel/refusal.hpp"
+#include "libsieve/util/printable.hpp"
 #include "libsieve/util/small_file.hpp"
 
 namespace sieve::kernel {
@@ -52,7 +53,7 @@ Result<UniqueFd> open_folder() {
 std::string one_line(std::string text) {
     while (!text.empty() && (text.back() == '\0' || text.back() == '\n')) text.pop_back();
     for (char& c : text)
-        if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = ' ';
+        if (is_control(c)) c = ' ';
     if (text.size() > longest_note) text.resize(longest_note);
     return text;
 }

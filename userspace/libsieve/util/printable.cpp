@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/util/printable.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace sieve {
+
+bool has_control(std::string_view text) {
+    return std::ranges::any_of(text, is_control);
+}
 
 std::string printable(std::string_view text, std::size_t longest) {
     std::string out;

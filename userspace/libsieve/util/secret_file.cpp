@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 
 #include <fmt/core.h>
@@ -49,9 +48,7 @@ Result<std::string> read_secret_line(const std::string& path, const std::string&
     while (line.ends_with('\n') || line.ends_with('\r')) line.pop_back();
     if (line.empty()) return fault(path, "empty", what);
     if (line.find('\n') != std::string::npos) return fault(path, "more than one line", what);
-    const bool control =
-        std::ranges::any_of(line, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
-    if (control) return fault(path, "a control character", what);
+    if (has_control(line)) return fault(path, "a control character", what);
     return line;
 }
 

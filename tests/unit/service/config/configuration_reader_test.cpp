@@ -10,6 +10,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include "libsieve/service/config/configuration_secrets.hpp"
 #include "libsieve/service/config/configuration_text.hpp"
 #include "libsieve/util/unique_fd.hpp"
 #include "libsieve/util/write_all.hpp"
@@ -361,6 +362,11 @@ const Wrong wrong[] = {
     {"ListenWithoutBrackets", small() + "[service]\nlisten = \"::1:19273\"\n", 7, "service.listen",
      "[ADDRESS]:PORT"},
     {"ListenNumber", small() + "[service]\nlisten = 19273\n", 7, "service.listen", "found 19273"},
+    {"BanGroupOfTwoLines", small() + "[service]\nban-group = \"ops\\nroot\"\n", 7, "service.ban-group",
+     R"(expected the name of a group, found "ops\x0aroot")"},
+    {"BanGroupEmpty", small() + "[service]\nban-group = \"\"\n", 7, "service.ban-group",
+     "the name of a group, found \"\""},
+    {"BanGroupNumber", small() + "[service]\nban-group = 7\n", 7, "service.ban-group", "found 7"},
     {"NoInterface", "[set.bad]\nsources = [\"x\"]\n", 0, "interface", "at least one [[interface]]"},
     {"InterfaceIsTable", "[interface]\nname = \"eth0\"\n", 1, "interface", "[[interface]]"},
     {"InterfaceWithoutName", "[[interface]]\nsets = [\"bad\"]\n" + std::string(set), 1, "interface",
@@ -424,6 +430,11 @@ const Wrong wrong[] = {
     {"CountryAndFormat", "service.geo = \"geo\"\n" + with_sources("\"country:DE\"\nformat = \"csv\""), 7,
      "set.bad.format", "takes no format"},
     {"GeoOfBans", "service.geo = \"bans\"\n" + small(), 1, "service.geo", "a folder/"},
+    {"GeoNumber", "service.geo = 7\n" + small(), 1, "service.geo", "a table with url or command, found 7"},
+    {"GeoEmptyText", "service.geo = [\"\"]\n" + small(), 1, "service.geo", "a folder/, a pattern, a URL"},
+    {"GeoScheme", "service.geo = [\"ftp://lists.example/geo\"]\n" + small(), 1, "service.geo",
+     "an http or https URL with a host"},
+    {"GeoTwice", "service.geo = [\"a.mmdb\", \"./a.mmdb\"]\n" + small(), 1, "service.geo", "named twice"},
     {"SourceScheme", with_sources("[\"ftp://lists.example/a\"]"), 5, "set.bad.sources",
      "expected an http or https URL with a host, found \"ftp://"},
     {"SourceUrlWithoutHost", with_sources("[\"http://\"]"), 5, "set.bad.sources", "URL with a host"},
@@ -445,23 +456,36 @@ const Wrong wrong[] = {
      "the URL of a proxy"},
     {"SourceProxyUser", with_sources("{ url = \"http://a\", proxy = \"http://u:pw@p\" }"), 5,
      "set.bad.sources.proxy", "expected proxy-username and proxy-password-file"},
-    {"SourceUserAlone", with_sources("{ url = \"http://a\", username = \"u\" }"), 5, "set.bad.sources",
-     "expected username and password-file together"},
+    {"SourceUserAlone", with_sources("{ url = \"http://a\", username = \"u\" }"), 5,
+     "set.bad.sources.username", "expected username and password-file together"},
     {"SourcePasswordAlone", with_sources("{ url = \"http://a\", password-file = \"u\" }"), 5,
-     "set.bad.sources", "expected username and password-file together"},
+     "set.bad.sources.password-file", "expected username and password-file together"},
     {"SourceUserWithColon", with_sources("{ url = \"http://a\", username = \"u:v\", password-file = \"p\" }"),
      5, "set.bad.sources.username", "without a colon"},
     {"SourceProxyUserAlone",
      with_sources("{ url = \"http://a\", proxy-username = \"u\", proxy-password-file = \"p\" }"), 5,
-     "set.bad.sources", "proxy-username without proxy"},
+     "set.bad.sources.proxy-username", "proxy-username without proxy"},
+    {"SourceProxyPasswordAlone",
+     with_sources("{ url = \"http://a\", proxy = \"http://p\", proxy-password-file = \"p\" }"), 5,
+     "set.bad.sources.proxy-password-file", "expected proxy-username and proxy-password-file together"},
+    {"SourceProxyUserWithColon",
+     with_sources("{ url = \"http://a\", proxy = \"http://p\", proxy-username = \"u:v\", "
+                  "proxy-password-file = \"p\" }"),
+     5, "set.bad.sources.proxy-username", "a user name without a colon, found \"u:v\""},
     {"SourceClientKey", with_sources("{ url = \"http://a\", client-key = \"k\" }"), 5,
      "set.bad.sources.client-key", "no client-certificate"},
+    {"SourceClientCertificate", with_sources("{ url = \"http://a\", client-certificate = 1 }"), 5,
+     "set.bad.sources.client-certificate", "a file with our certificate (PEM), found 1"},
     {"SourceUserAgent", with_sources("{ url = \"http://a\", user-agent = \"a\\nX-Evil: b\" }"), 5,
      "set.bad.sources.user-agent", "expected a name"},
     {"SourceHeaderFile", with_sources("{ url = \"http://a\", header-file = 1 }"), 5,
      "set.bad.sources.header-file", "a file with lines"},
     {"ServiceProxy", std::string("[service]\nproxy = \"proxy\"\n") + small(), 2, "service.proxy",
      "the URL of a proxy"},
+    {"ServiceUserAgent", "[service]\nuser-agent = \"a\\nX-Evil: b\"\n" + small(), 2, "service.user-agent",
+     "expected a name"},
+    {"ServiceUserAgentNumber", "[service]\nuser-agent = 5\n" + small(), 2, "service.user-agent",
+     "expected a name, such as \"Mozilla/5.0\", found 5"},
     {"SourceTimeout", with_sources("{ url = \"http://a\", timeout = \"25h\" }"), 5, "set.bad.sources.timeout",
      "from \"1s\" to \"1d\""},
     {"SourceMostBytes", with_sources("{ url = \"http://a\", most-bytes = 0 }"), 5,
@@ -474,6 +498,8 @@ const Wrong wrong[] = {
      "the name of a user"},
     {"CrowdsecWithoutKey", with_sources("{ crowdsec = \"http://lapi:8080\" }"), 5, "set.bad.sources",
      "no key-file"},
+    {"CrowdsecKeyFile", with_sources("{ crowdsec = \"http://lapi:8080\", key-file = 7 }"), 5,
+     "set.bad.sources.key-file", "a file with the bouncer's key, found 7"},
     {"CrowdsecUrl", with_sources("{ crowdsec = \"lapi\", key-file = \"/k\" }"), 5, "set.bad.sources.crowdsec",
      "URL with a host, found \"lapi\""},
     {"CrowdsecScope", with_sources(crowdsec(", scopes = [\"Country\"]")), 5, "set.bad.sources.scopes",
@@ -485,6 +511,10 @@ const Wrong wrong[] = {
     {"CrowdsecOrigin", with_sources(crowdsec(", origins = [1]")), 5, "set.bad.sources.origins", "found 1"},
     {"CrowdsecScenario", with_sources(crowdsec(", scenarios-containing = [1]")), 5,
      "set.bad.sources.scenarios-containing", "a part of a scenario's name, such as \"ssh\", found 1"},
+    {"CrowdsecOtherScenario", with_sources(crowdsec(", scenarios-not-containing = [\"\"]")), 5,
+     "set.bad.sources.scenarios-not-containing", "a part of a scenario's name, such as \"ssh\", found \"\""},
+    {"CrowdsecOtherScenarioTwice", with_sources(crowdsec(", scenarios-not-containing = [\"a\", \"a\"]")), 5,
+     "set.bad.sources.scenarios-not-containing", "named twice"},
     {"CrowdsecPoll", with_sources(crowdsec(", poll = \"2h\"")), 5, "set.bad.sources.poll",
      "from \"1s\" to \"1h\""},
     {"CrowdsecBesideAFile", with_sources("[\"a.txt\", " + crowdsec("") + "]"), 5, "set.bad.sources",
@@ -625,14 +655,40 @@ TEST(Configuration, KnowsWhichSetsTakePackets) {
     EXPECT_TRUE(takes("", "redirect = \"eth1\"\n"));
 }
 
+TEST(ConfigurationReader, AMistakeOfTheServiceIsNotOneOfEachSource) {
+    const ReadConfiguration wrong =
+        read("[service]\nproxy = \"proxy\"\nproxy-username = \"u:v\"\nuser-agent = \"a\\nb\"\n" +
+             with_sources("[{ url = \"http://a\" }, { url = \"http://b\", username = \"u\" }]"));
+    std::vector<std::string> keys;
+    for (const Mistake& mistake : wrong.mistakes) keys.push_back(mistake.key);
+    EXPECT_EQ(keys,
+              (std::vector<std::string>{"service.proxy", "service.proxy-username", "service.proxy-username",
+                                        "service.user-agent", "set.bad.sources.username"}));
+}
+
 TEST(ConfigurationReader, NoMistakeShowsAPassword) {
-    for (const char* source :
-         {"\"ftp://u:s3cret@h/\"", "{ url = \"ftp://u:s3cret@h/\" }", "{ url = \"//u:s3cret@h\" }",
-          "{ url = \"http://a\", proxy = \"u:s3cret@p\" }"}) {
+    for (const char* source : {"\"ftp://u:s3cret@h/\"", "{ url = \"ftp://u:s3cret@h/\" }",
+                               "{ url = \"//u:s3cret@h\" }", "{ url = \"http://a\", proxy = \"u:s3cret@p\" }",
+                               "{ url = \"http://a\", proxy = \"http://u:s3cret@p\" }"}) {
         const ReadConfiguration wrong = read(with_sources(source));
         ASSERT_EQ(wrong.mistakes.size(), 1U) << source;
         EXPECT_EQ(wrong.mistakes[0].message.find("s3cret"), std::string::npos) << wrong.mistakes[0].message;
     }
+}
+
+TEST(ConfigurationSecrets, WhatOthersCanReadIsToldOnce) {
+    const std::string user = ", username = \"u\", password-file = \"p\" }";
+    const std::string rest = " goes over plain http, and anyone on the way can read it; https hides it";
+    const auto exposed = [](const std::string& text) { return exposed_passwords(right(text)); };
+    using Words = std::vector<std::string>;
+    const std::string far = with_sources("{ url = \"http://h/a\"" + user);
+    EXPECT_EQ(exposed(far), Words{"http://h/a: the password" + rest});
+    EXPECT_EQ(exposed("[service]\ngeo = { url = \"http://h/a\"" + user + "\n" + far),
+              Words{"http://h/a: the password" + rest});
+    EXPECT_EQ(exposed(with_sources(crowdsec(""))), Words{"http://lapi:8080/: the bouncer's key" + rest});
+    EXPECT_EQ(exposed(with_sources("{ crowdsec = \"http://127.0.0.1:8080\", key-file = \"/k\" }")), Words{});
+    EXPECT_EQ(exposed(with_sources("{ url = \"https://h/a\"" + user)), Words{});
+    EXPECT_EQ(exposed(small()), Words{});
 }
 
 // --- configuration_text ------------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/lists/decisions.hpp"
 
+#include <fstream>
+#include <iterator>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -207,6 +209,32 @@ TEST(Decisions, AnAnswerThatIsNoneIsRefused) {
     std::string deep = R"({"new":[{"x":)";
     for (int i = 0; i < 100'000; i++) deep += "[";
     EXPECT_EQ(fault_of(deep), "is nested more than 16 deep");
+}
+
+// After the specification of LAPI 1.7: a uuid, origins such as "lists:NAME", durations in whole seconds,
+// negative ones of what is deleted, and null for no list.
+TEST(Decisions, OfLapi17AreRead) {
+    std::ifstream file("tests/data/crowdsec_stream_1.7.json");
+    const std::string text(std::istreambuf_iterator<char>(file), {});
+    ASSERT_FALSE(text.empty());
+    auto parsed = parse(text);
+    ASSERT_TRUE(parsed) << parsed.error().message;
+    using std::chrono::seconds;
+    EXPECT_EQ(parsed->added,
+              (std::vector<TimedEntry>{entry("192.0.2.1", 5001, now + seconds(14396)),
+                                       entry("2001:db8::7", 5002, now + seconds(601923)),
+                                       entry("198.51.100.128/25", 5003, now + seconds(82801))}));
+    ASSERT_EQ(parsed->deleted.size(), 2U);
+    EXPECT_EQ(parsed->deleted[0].prefix, test::prefix_of("192.0.2.4"));
+    EXPECT_EQ(parsed->deleted[1].prefix, test::prefix_of("198.51.100.0/25"));
+    EXPECT_EQ(parsed->deleted[1].id, 17U);
+    EXPECT_EQ(parsed->ignored, 3U); // a captcha, a simulated one, a country
+    EXPECT_EQ(parsed->unusable, 0U);
+    for (const char* none : {R"({"new":null,"deleted":[]})", R"({"deleted":null,"links":null,"new":[]})"}) {
+        parsed = parse(none);
+        ASSERT_TRUE(parsed) << parsed.error().message;
+        EXPECT_TRUE(parsed->added.empty() && parsed->deleted.empty());
+    }
 }
 
 TEST(Decisions, MembersThatDoNotCountAreSkipped) {

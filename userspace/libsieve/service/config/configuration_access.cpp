@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/config/configuration_access.hpp"
 
-#include <algorithm>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -12,53 +13,41 @@ namespace sieve::service {
 
 namespace {
 
-bool has_control(std::string_view text) {
-    return std::ranges::any_of(text,
-                               [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
-}
-
-// A text that fits; `what` names it.
-void read_word(Section& section, std::string_view name, std::string_view what,
-               bool (*fits)(const std::string& text), std::string& into) {
-    const std::optional<std::string> text = section.text(name, what);
-    if (!text) return;
-    if (has_control(*text) || !fits(*text)) section.expected(*section.find(name), name, what);
-    into = *text;
-}
-
-// Basic authentication ends a name at its first colon.
-bool is_username(const std::string& text) {
-    return text.find(':') == std::string::npos;
-}
-bool is_any(const std::string&) {
-    return true;
+void read_word(Section& section, std::string_view name, std::string_view what, std::string& into) {
+    if (std::optional<std::string> text = section.text(name, what)) into = std::move(*text);
 }
 
 // A user name and the file of the password.
 void read_user(Section& section, const std::filesystem::path& folder, const std::string& prefix,
                std::string& username, std::string& password_file) {
-    const std::string name = prefix + "username";
-    const std::string file = prefix + "password-file";
-    read_word(section, name, "a user name without a colon", is_username, username);
-    read_path(section, folder, file, "a file with the user's password", password_file);
-    if (username.empty() != password_file.empty())
-        section.mistake(fmt::format("expected {} and {} together, or neither", name, file));
+    read_word(section, prefix + "username", "a user name without a colon", username);
+    read_path(section, folder, prefix + "password-file", "a file with the user's password", password_file);
 }
 
 void read_proxy(Section& section, const std::filesystem::path& folder, ProxyAccess& into) {
-    constexpr std::string_view what = "the URL of a proxy, such as \"http://proxy.example:3128\"";
-    const std::optional<std::string> text = section.text("proxy", what);
-    if (text) {
-        const toml::node& node = *section.find("proxy");
-        into = {.url = *text};
-        if (text->find('@') != std::string::npos)
-            section.mistake(node, "proxy",
-                            "a user in the URL; expected proxy-username and proxy-password-file beside it");
-        else if (has_control(*text) || (!text->empty() && text->find("://") == std::string::npos))
-            section.expected(node, "proxy", what);
-    }
+    if (std::optional<std::string> url = section.text("proxy", "the URL of a proxy"))
+        into = {.url = std::move(*url)};
     read_user(section, folder, "proxy-", into.username, into.password_file);
-    if (into.url.empty() && !into.username.empty()) section.mistake("proxy-username without proxy");
+}
+
+void read_way_keys(Section& section, const std::filesystem::path& folder, HttpAccess& into) {
+    read_proxy(section, folder, into.proxy);
+    read_word(section, "user-agent", "a name, such as \"Mozilla/5.0\"", into.user_agent);
+}
+
+void read_server_keys(Section& section, const std::filesystem::path& folder, ServerAccess& into) {
+    read_path(section, folder, "certificates", "a file with certificates (PEM) of the authorities to trust",
+              into.certificates);
+    read_path(section, folder, "client-certificate", "a file with our certificate (PEM)",
+              into.client_certificate);
+    read_path(section, folder, "client-key", "a file with the certificate's key (PEM)", into.client_key);
+}
+
+// What comes from another table was judged there.
+void note(Section& section, const std::vector<AccessMistake>& mistakes) {
+    for (const AccessMistake& mistake : mistakes)
+        if (const toml::node* node = section.find(mistake.key))
+            section.mistake(*node, mistake.key, mistake.message);
 }
 
 } // namespace
@@ -86,25 +75,21 @@ void read_url(Section& section, std::string_view name, std::string& into) {
 }
 
 void read_server_access(Section& section, const std::filesystem::path& folder, ServerAccess& into) {
-    read_path(section, folder, "certificates", "a file with certificates (PEM) of the authorities to trust",
-              into.certificates);
-    read_path(section, folder, "client-certificate", "a file with our certificate (PEM)",
-              into.client_certificate);
-    read_path(section, folder, "client-key", "a file with the certificate's key (PEM)", into.client_key);
-    if (into.client_certificate.empty() && !into.client_key.empty())
-        section.mistake(*section.find("client-key"), "client-key", "there is no client-certificate");
+    read_server_keys(section, folder, into);
+    note(section, mistakes_of(into));
 }
 
 void read_way(Section& section, const std::filesystem::path& folder, HttpAccess& into) {
-    read_proxy(section, folder, into.proxy);
-    read_word(section, "user-agent", "a name, such as \"Mozilla/5.0\"", is_any, into.user_agent);
+    read_way_keys(section, folder, into);
+    note(section, mistakes_of(into));
 }
 
 void read_http_access(Section& section, const std::filesystem::path& folder, HttpAccess& into) {
-    read_server_access(section, folder, into.server);
+    read_server_keys(section, folder, into.server);
     read_path(section, folder, "header-file", "a file with lines `NAME: VALUE`", into.header_file);
     read_user(section, folder, "", into.username, into.password_file);
-    read_way(section, folder, into);
+    read_way_keys(section, folder, into);
+    note(section, mistakes_of(into));
 }
 
 } // namespace sieve::service

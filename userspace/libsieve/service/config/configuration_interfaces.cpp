@@ -147,7 +147,7 @@ InterfaceConfiguration read_interface(Mistakes& mistakes, const toml::table& tab
         entry.name = *name;
         if (name->empty() || name->size() > longest_interface_name ||
             std::any_of(name->begin(), name->end(),
-                        [](unsigned char c) { return c <= ' ' || c == 0x7f || c == '/'; }))
+                        [](char c) { return is_control(c) || c == ' ' || c == '/'; }))
             section.expected(
                 *table.get("name"), "name",
                 fmt::format("1 to {} characters without blanks and slashes", longest_interface_name));

@@ -112,7 +112,7 @@ class Reader {
         }
         constexpr std::string_view group = "the name of a group";
         if (const auto text = section.text("ban-group", group)) {
-            if (text->find('\0') != std::string::npos)
+            if (text->empty() || has_control(*text))
                 section.expected(*table.get("ban-group"), "ban-group", group);
             configuration_.ban_group = *text;
         }

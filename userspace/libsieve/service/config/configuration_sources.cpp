@@ -123,8 +123,10 @@ class SourceTable {
         read_url(section_, "crowdsec", crowdsec.url);
         read_http_access(section_, folder_, crowdsec.access);
         read_path(section_, folder_, "key-file", "a file with the bouncer's key", crowdsec.key_file);
-        // An agent may also be known by its certificate.
-        if (crowdsec.key_file.empty() && crowdsec.access.server.client_certificate.empty())
+        // An agent may also be known by its certificate. What is no text is a mistake already.
+        const toml::node* key = table_.get("key-file");
+        if (crowdsec.key_file.empty() && crowdsec.access.server.client_certificate.empty() &&
+            (key == nullptr || key->is_string()))
             section_.mistake("no key-file: expected the file with the key that `cscli bouncers add` printed");
         read_texts("types", "a type of decisions, such as \"ban\"", crowdsec.types);
         read_texts("scopes", R"("Ip" or "Range")", crowdsec.scopes, scope_words);

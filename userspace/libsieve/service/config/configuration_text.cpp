@@ -11,6 +11,7 @@
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/kernel/hooks/xdp/dispatcher.hpp"
 #include "libsieve/service/config/duration.hpp"
+#include "libsieve/util/printable.hpp"
 
 namespace sieve::service {
 
@@ -22,7 +23,7 @@ std::string quoted(const std::string& text) {
     for (const char c : text) {
         if (c == '"' || c == '\\')
             out += fmt::format("\\{}", c);
-        else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+        else if (is_control(c))
             out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
         else
             out += c;
@@ -282,7 +283,10 @@ std::string configuration_text(const Configuration& configuration) {
     text.word("state-directory", configuration.state_directory);
     text.word("on-stop", configuration.on_stop == OnStop::keep ? "keep" : "unload");
     text.word("listen", configuration.listen);
-    text.word("ban-group", configuration.ban_group);
+    if (configuration.ban_group.empty())
+        text.none("ban-group", "only root bans");
+    else
+        text.word("ban-group", configuration.ban_group);
     text.line(way_of(configuration.http, "\n"));
     text.key("geo", sources_of(configuration.geo));
     for (const InterfaceConfiguration& entry : configuration.interfaces) write_interface(text, entry);

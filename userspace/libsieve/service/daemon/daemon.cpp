@@ -13,6 +13,7 @@
 
 #include "libsieve/control/keys/expire_keys.hpp"
 #include "libsieve/service/config/configuration_reader.hpp"
+#include "libsieve/service/config/configuration_secrets.hpp"
 #include "libsieve/service/daemon/broken_off.hpp"
 #include "libsieve/service/live/range_set_configuration.hpp"
 #include "libsieve/service/monitor/process_usage.hpp"
@@ -440,6 +441,7 @@ void Daemon::announce() {
     usage_reports_.follow(configuration_, *settings_.sandbox);
     if (!settings_.ban_socket.empty()) bans_.follow(configuration_, settings_.ban_socket);
     if (parts_.adopted) parts_.adopted(*configuration_);
+    for (const std::string& exposed : exposed_passwords(*configuration_)) parts_.log.warning(exposed);
 }
 
 void Daemon::tell(const Running& ended) {

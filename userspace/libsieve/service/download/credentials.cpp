@@ -53,9 +53,7 @@ bool is_header(std::string_view line) {
     if (colon == std::string_view::npos || !is_token(line.substr(0, colon))) return false;
     const std::string_view value = line.substr(colon + 1);
     return value.find_first_not_of(" \t") != std::string_view::npos &&
-           std::ranges::none_of(value, [](char c) {
-               return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f;
-           });
+           std::ranges::none_of(value, [](char c) { return is_control(c) && c != '\t'; });
 }
 
 Result<std::vector<std::string>> read_headers(const std::string& path) {

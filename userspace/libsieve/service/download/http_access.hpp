@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace sieve::service {
 
@@ -34,5 +35,13 @@ struct HttpAccess {
 
     [[nodiscard]] friend bool operator==(const HttpAccess&, const HttpAccess&) = default;
 };
+
+// What cannot be. `key` is how the configuration and the command line call it, and one that was given.
+struct AccessMistake {
+    std::string key;
+    std::string message; // says what was expected, and shows no password
+};
+[[nodiscard]] std::vector<AccessMistake> mistakes_of(const ServerAccess& access);
+[[nodiscard]] std::vector<AccessMistake> mistakes_of(const HttpAccess& access);
 
 } // namespace sieve::service

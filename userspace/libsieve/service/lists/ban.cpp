@@ -34,10 +34,6 @@ std::size_t padded(std::size_t bytes) {
     return (bytes + record_step - 1) / record_step * record_step;
 }
 
-bool is_control(char c) {
-    return static_cast<unsigned char>(c) < ' ' || c == 0x7f;
-}
-
 std::int64_t number_of(Time time) {
     return time.time_since_epoch().count();
 }
@@ -194,7 +190,7 @@ Status check_reason(std::string_view reason) {
     if (reason.size() > longest_reason)
         return bad_input(
             fmt::format("found a reason of {} bytes, expected at most {}", reason.size(), longest_reason));
-    if (std::ranges::any_of(reason, is_control))
+    if (has_control(reason))
         return bad_input(
             fmt::format("found a control character in the reason \"{}\", expected a line of text",
                         printable(reason, 64)));
