@@ -400,6 +400,12 @@ const Wrong wrong[] = {
     {"LimitUnderDrop",
      "[[interface]]\nname = \"eth0\"\nsets = [\"bad\"]\ndefault = \"drop\"\n" + std::string(set) +
          "limit = 100\n",
+    {"MaxFlowsWithoutReplies", in_interface("replies = \"drop\"\nmax-flows = 4096"), 5, "interface.max-flows",
+     "for replies that pass; expected replies = \"pass\""},
+    {"MaxFlowsUnderPass", in_interface("max-flows = 4096"), 4, "interface.max-flows",
+     "for replies that pass"},
+    {"MaxFlowsWhereAnswersLeave", in_interface("default = \"drop\"\nhook = \"egress\"\nmax-flows = 4096"), 6,
+     "interface.max-flows", "for replies that pass"},
      5, "set.bad", "the default of eth0 is drop; expected default = \"pass\""},
     {"UnusedSet", small() + "[set.spare]\nsources = [\"x\"]\n", 6, "set.spare", "no interface has this set"},
     {"SetName", small() + "[set.\"b d\"]\nsources = [\"x\"]\n", 6, "set.b d", "a set's name is"},
