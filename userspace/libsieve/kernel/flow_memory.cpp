@@ -235,8 +235,10 @@ bool FlowMemory::note(const sieve_key& key, FlowAge age) const {
                 }
                 found = &line[(victim & SIEVE_FLOW_ENTRIES) != 0 ? 1 : 0]->entry[victim % SIEVE_FLOW_ENTRIES];
                 present = shared(*found).load();
-                // A program may have taken the place meanwhile; what it noted may outlive this flow.
-                if (sieve_flow_left(present, time) > limit) continue;
+                // A program may have taken the place since it was chosen.
+                const std::uint64_t left =
+                    victim >> 4U > SIEVE_FLOW_NOT_FREE ? (victim >> 4U) - SIEVE_FLOW_NOT_FREE : 0;
+                if (sieve_flow_left(present, time) > left) continue;
             }
             done = shared(*found).compare_exchange_strong(present, wanted);
         }
