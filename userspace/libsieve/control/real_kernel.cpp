@@ -57,10 +57,9 @@ class RealReadyReplies final : public ReadyReplies {
         }
         brought_ = true;
         memory_.learn_for(learning_time);
-        SIEVE_ASSIGN(const std::vector<sieve_key> flows, kernel::own_flows(interface_.name));
+        SIEVE_ASSIGN(const std::vector<kernel::OwnFlow> flows, kernel::own_flows(interface_.name));
         std::uint64_t seeded = 0;
-        for (const sieve_key& flow : flows)
-            seeded += memory_.note(flow, kernel::FlowAge::established) ? 1 : 0;
+        for (const kernel::OwnFlow& flow : flows) seeded += memory_.note(flow.key, flow.age) ? 1 : 0;
         made_.seeded = seeded;
         return {};
     }
