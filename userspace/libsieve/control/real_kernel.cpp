@@ -90,7 +90,8 @@ Result<std::optional<Read>> of_this_version(Result<std::optional<Read>> read, bo
     return std::optional<Read>();
 }
 
-// Whether the interface's noting program is there and writes into that memory.
+// Whether the interface's noting program is there and writes into that memory. It is told which ports are the
+// kernel's to give: somebody may have changed that since it came.
 Result<std::optional<kernel::Noting>> noting_into(const kernel::Interface& interface, std::uint32_t memory_id,
                                                   bool& other) {
     auto noting = of_this_version(kernel::read_noting(interface), other);
@@ -100,6 +101,7 @@ Result<std::optional<kernel::Noting>> noting_into(const kernel::Interface& inter
 
 // The key of a packet that a packet with this key answers.
 sieve_key reversed(const sieve_key& key) {
+    if (noting && *noting) kernel::tell_own_ports(**noting);
     const auto port = [&](unsigned shift) { return static_cast<std::uint16_t>(key.word[4] >> shift); };
     return {{key.word[2], key.word[3], key.word[0], key.word[1],
              sieve_transport_word(port(SIEVE_DPORT_SHIFT), port(SIEVE_SPORT_SHIFT),
