@@ -50,6 +50,11 @@ class RealReadyReplies final : public ReadyReplies {
     [[nodiscard]] Status bring() {
         if (Result<kernel::Noting> noting = kernel::attach_noting(interface_, memory_); !noting) {
             Error why = std::move(noting.error());
+            // It may be there, where reading the hook again failed: then it goes again.
+            if (why.kind == ErrorKind::unfinished) {
+                if (!kernel::detach_noting(interface_)) return tl::unexpected(std::move(why));
+                why.kind = ErrorKind::kernel_refused;
+            }
             why.message = fmt::format("replies need a program that notes what leaves {}, and it cannot be "
                                       "attached: {}; nothing was changed",
                                       interface_.name, why.message);
@@ -96,12 +101,12 @@ Result<std::optional<kernel::Noting>> noting_into(const kernel::Interface& inter
                                                   bool& other) {
     auto noting = of_this_version(kernel::read_noting(interface), other);
     if (noting && *noting && (*noting)->memory_id != memory_id) return std::optional<kernel::Noting>();
+    if (noting && *noting) kernel::tell_own_ports(**noting);
     return noting;
 }
 
 // The key of a packet that a packet with this key answers.
 sieve_key reversed(const sieve_key& key) {
-    if (noting && *noting) kernel::tell_own_ports(**noting);
     const auto port = [&](unsigned shift) { return static_cast<std::uint16_t>(key.word[4] >> shift); };
     return {{key.word[2], key.word[3], key.word[0], key.word[1],
              sieve_transport_word(port(SIEVE_DPORT_SHIFT), port(SIEVE_SPORT_SHIFT),
