@@ -64,7 +64,7 @@ struct sieve_note {
  */
 __noinline int sieve_flow_note(const struct sieve_key* key, __u32 event, __u32 first, __u32 again) {
     struct sieve_note_counts* counts;
-    __u64 victim, other, found = ~0ULL, entry, next, now, state = 0, *at;
+    __u64 victim, other, found = ~0ULL, entry, next, now, left, state = 0, *at;
     struct sieve_flow_spot spot;
     __u32 zero = 0, i;
 
@@ -108,6 +108,12 @@ __noinline int sieve_flow_note(const struct sieve_key* key, __u32 event, __u32 f
     at += victim & (SIEVE_FLOW_ENTRIES - 1);
     entry = sieve_flow_read(at);
     next = sieve_flow_entry(spot.tag, state, now, first);
+    /* Another CPU may have taken it since it was chosen: what lives longer now stays. */
+    left = victim >> 4 > SIEVE_FLOW_NOT_FREE ? (victim >> 4) - SIEVE_FLOW_NOT_FREE : 0;
+    if (sieve_flow_left(entry, now) > left) {
+        counts->lost++;
+        return 0;
+    }
     if (__sync_val_compare_and_swap(at, entry, next) != entry) {
         counts->lost++;
         return 0;

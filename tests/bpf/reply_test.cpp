@@ -354,6 +354,41 @@ TEST_P(Replies, LaterFragmentsInAnyOrder) {
     EXPECT_FALSE(passes(later6));
 }
 
+// The peer of a flow may send later fragments at any offset, over its first one as well: their addresses and
+// protocol are all that is known. The stack discards a datagram whose fragments overlap. A first fragment
+// needs a flow of its ports, so that none brings other ports.
+TEST_P(Replies, OverlappingFragmentsOfAFlowsPeer) {
+    const auto first = [](std::uint16_t sport) {
+        return Ethernet{} / IPv4{.src = peer, .dst = host, .more = true} /
+               Udp{.sport = sport, .dport = 40000} / Payload{64};
+    };
+    const auto later = [](unsigned offset) {
+        return Ethernet{} / IPv4{.src = peer, .dst = host, .protocol = 17, .offset = offset} / Payload{64};
+    };
+    const auto first6 = [](std::uint16_t sport) {
+        return in6 / Fragment6{.more = true} / Udp{.sport = sport, .dport = 40000} / Payload{64};
+    };
+    const auto later6 = [](unsigned offset) {
+        return in6 / Fragment6{.offset = offset, .next_header = 17} / Payload{64};
+    };
+    for (const bool noted : {false, true}) {
+        if (noted) {
+            leaves(out / Udp{.sport = 40000, .dport = 53});
+            leaves(out6 / Udp{.sport = 40000, .dport = 53});
+        }
+        EXPECT_EQ(passes(first(53)), noted);
+        EXPECT_EQ(passes(first6(53)), noted);
+        for (const unsigned offset : {1U, 2U, 8U, 9U, 8191U}) { // the first one ends with unit 9
+            EXPECT_EQ(passes(later(offset)), noted) << offset;
+            EXPECT_EQ(passes(later6(offset)), noted) << offset;
+        }
+        for (const std::uint16_t sport : {52, 54}) {
+            EXPECT_FALSE(passes(first(sport))) << "a first one over the first one, from another port";
+            EXPECT_FALSE(passes(first6(sport)));
+        }
+    }
+}
+
 TEST_P(Replies, LaterFragmentsOfTcpOnceItIsEstablished) {
     const Packet later =
         Ethernet{} / IPv4{.src = peer, .dst = host, .protocol = 6, .offset = 185} / Payload{100};
@@ -592,8 +627,22 @@ TEST_P(Replies, NothingGetsAroundThem) {
         attack(answer(port, ack));
     }
     EXPECT_LE(memory_->facts().used, used);
+    kinds.push_back({"floods from inside, beside what they begin"});
+    for (std::uint16_t port = 43000; port < 43040; port++)
+        for (const std::uint8_t flags : {syn, ack}) leaves(tcp(port, flags));
+    const std::uint64_t evicted = note_.counts().evicted;
+    for (std::uint16_t port = 1024; port < 61024; port++) // twice as many as there is room for
+        leaves(out / Tcp{.sport = port, .dport = 8443, .flags = syn});
+    EXPECT_GT(note_.counts().evicted, evicted) << "the memory is full";
+    for (std::uint16_t port = 43000; port < 43040; port++)
+        EXPECT_TRUE(passes(answer(port, ack))) << "established, and not evicted";
+    for (std::uint16_t port = 1024; port < 3024; port++) {
+        attack((in / Tcp{.sport = 8442, .dport = port, .flags = ack}).bytes());
+        attack((in / Tcp{.sport = 443, .dport = port, .flags = ack}).bytes());
+        attack((in / Udp{.sport = 8443, .dport = port}).bytes());
+    }
     for (const Kind& kind : kinds) {
-        fmt::print("{:<40} {:>7} sent {:>3} through\n", kind.name, kind.sent, kind.through);
+        fmt::print("{:<42} {:>7} sent {:>3} through\n", kind.name, kind.sent, kind.through);
         EXPECT_EQ(kind.through, 0U) << kind.name;
         EXPECT_GT(kind.sent, 100U) << kind.name;
     }

@@ -193,6 +193,11 @@ usage() {
     refused 2 'action' sieve load "$IN_IF" "bad=$WORK/good.sieve,action=eat"
     refused 2 'set bad is given twice' sieve load "$IN_IF" "bad=$WORK/good.sieve" "bad=$WORK/good.sieve"
     refused 2 'default' sieve load --default count "$IN_IF" "bad=$WORK/good.sieve"
+    refused 2 'number of flows is for replies that pass' \
+        sieve load --replies drop --max-flows 5000 "$IN_IF" "bad=$WORK/good.sieve"
+    refused 2 'number of flows is for replies that pass' sieve replies "$IN_IF" drop --max-flows 5000
+    refused 2 'number of flows is for replies that pass' \
+        sieve load --max-flows 5000 "$IN_IF" "bad=$WORK/good.sieve"
     refused 2 '-m' sieve load -m fast "$IN_IF" "bad=$WORK/good.sieve"
     refused 2 'action' sieve swap "$IN_IF" "bad=$WORK/good.sieve,action=pass"
     refused 2 'key' sieve build --key source -o "$WORK/new.sieve" "$DATA/ipsum.txt"

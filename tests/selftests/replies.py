@@ -4,7 +4,8 @@
 
     replies.py serve               a server of all addresses, until it is killed: says "ready"
     replies.py ask ADDRESS WHAT    one conversation that this host begins; prints what came of it
-    replies.py hold ADDRESS        a connected UDP socket that says nothing: prints its port, and stays
+    replies.py hold ADDRESS [spoken]  a connected UDP socket that says nothing, or asks once: prints its port, and stays
+    replies.py half ADDRESS        a TCP connection whose client has said all, and waits: prints its port, then what came
     replies.py keep ADDRESS        a TCP connection that stays: says "connected"; each line on standard input is a
                                    round trip, answered by "ok" or by what went wrong
     replies.py await               the same from the other side: waits for a peer, says "connected", and so on
@@ -18,7 +19,8 @@
     replies.py get MAP AT [KEY]    prints them
     replies.py strange ADDRESS     a stranger's packets to that address, of every kind; prints how many
 
-WHAT is tcp, udp, time, fragments, closed, hop, push, pull or service. Patience is short, since the caller looks
+WHAT is tcp, udp, time, fragments, closed, hop, speak, push, pull or service; after `speak`, the server answers its
+half-closed connections. Patience is short, since the caller looks
 at counters, too.
 """
 
@@ -35,7 +37,7 @@ import time
 
 WAIT = 3  # seconds for an answer that is on its way through three namespaces
 PUSHED = 3_000_000
-SERVICE, PORT, NAMES, TIME, LIVE = 22, 8080, 53, 123, 7777
+SERVICE, PORT, NAMES, TIME, LIVE, HALF = 22, 8080, 53, 123, 7777, 7778
 IP_MTU_DISCOVER, IP_RECVERR, IPV6_RECVERR = 10, 11, 25
 
 
@@ -56,6 +58,8 @@ def serve():
     def names(sock):
         while True:
             question, peer = sock.recvfrom(9000)
+            if question == b"speak":
+                spoken.set()
             sock.sendto(b"answer" * (700 if b"large" in question else 1), peer)
 
     def pushes(sock):
@@ -87,13 +91,26 @@ def serve():
         while data := peer.recv(4096):
             peer.sendall(data)
 
+    def halves(sock):
+        while True:
+            peer, _ = sock.accept()
+            threading.Thread(target=answer_late, args=(peer,), daemon=True).start()
+
+    def answer_late(peer):
+        while peer.recv(4096):
+            pass
+        spoken.wait()
+        peer.sendall(b"at last")
+        peer.close()
+
+    spoken = threading.Event()
     for which in socket.AF_INET, socket.AF_INET6:
         for port in NAMES, TIME:
             sock = bound(socket.SOCK_DGRAM, port, which)
             if which == socket.AF_INET:
                 sock.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, 0)  # its large answers may be cut
             threading.Thread(target=names, args=(sock,), daemon=True).start()
-        for port, work in (PORT, pushes), (LIVE, echoes):
+        for port, work in (PORT, pushes), (LIVE, echoes), (HALF, halves):
             sock = bound(socket.SOCK_STREAM, port, which)
             sock.listen(64)
             threading.Thread(target=work, args=(sock,), daemon=True).start()
@@ -127,15 +144,27 @@ def ask(address, what):
         sock.sendto(b"small", (address, TIME))
         return "%d bytes" % len(sock.recv(9000))
     sock.connect((address, {"closed": 9, "hop": 33434}.get(what, NAMES)))
-    sock.send(b"large" if what == "fragments" else b"small")
+    sock.send({"fragments": b"large", "speak": b"speak"}.get(what, b"small"))
     return "%d bytes" % len(sock.recv(9000))
 
 
-def hold(address):
+def hold(address, spoken=None):
     sock = socket.socket(family(address), socket.SOCK_DGRAM)
     sock.connect((address, NAMES))
+    if spoken:
+        sock.settimeout(WAIT)
+        sock.send(b"small")
+        sock.recv(9000)
     print(sock.getsockname()[1], flush=True)
     threading.Event().wait()
+
+
+def half(address):
+    sock = socket.create_connection((address, HALF), timeout=WAIT)
+    sock.shutdown(socket.SHUT_WR)
+    sock.settimeout(None)
+    print(sock.getsockname()[1], flush=True)
+    print(sock.recv(4096).decode(), flush=True)
 
 
 def keep(address):
@@ -325,8 +354,8 @@ def tun(*networks):
 
 def main():
     command, *arguments = sys.argv[1:]
-    works = {"serve": serve, "hold": hold, "keep": keep, "await": await_peer, "echo": echo, "library": library}
-    works |= {"listen": listen, "put": put, "get": get, "bulk": bulk, "tun": tun}
+    works = {"serve": serve, "hold": hold, "half": half, "keep": keep, "await": await_peer, "echo": echo}
+    works |= {"library": library, "listen": listen, "put": put, "get": get, "bulk": bulk, "tun": tun}
     if command in ("ask", "strange"):
         try:
             print({"ask": ask, "strange": strange}[command](*arguments))

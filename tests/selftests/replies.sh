@@ -495,12 +495,16 @@ several_solicitations() { [ "$(grep -c DHCPADVERTISE "$WORK/dnsmasq")" -ge 2 ]; 
 # Bulk transfers in both directions on two CPUs at once. The host's own segments are long ones, which the interface
 # cuts, so that the programs see them uncut.
 bulk_on_all_cpus() {
-    local counts
+    local counts cpus
     sieve -q load "$IN_IF" "few=$WORK/nobody" --default drop
     serve
     inside "$IN" "$here/replies.py" bulk push "$FAR4" "$FAR6" >"$WORK/bulk" || fail "$(cat "$WORK/bulk")"
     counts=$(bpftool -j map dump id "$(map_of "$(noting_id)" sieve_notes)")
-    jq -e 'all(.[0].formatted.values[].value; .packets > 100 and .refused == 0)' <<<"$counts" >/dev/null ||
+    # The map has a value for each CPU that there could be; the transfers ran on those that are there.
+    cpus=$(python3 -c 'import os; print(sorted(os.sched_getaffinity(0)))')
+    # shellcheck disable=SC2016
+    jq -e --argjson cpus "$cpus" '[.[0].formatted.values[] | select(.cpu as $one | $cpus | index($one))] |
+        length == ($cpus | length) and all(.[].value; .packets > 100 and .refused == 0)' <<<"$counts" >/dev/null ||
         fail "a CPU noted nothing: $counts"
     # shellcheck disable=SC2016
     jq -e --argjson sent "$(cat "$WORK/bulk")" \
@@ -535,38 +539,141 @@ lockout() {
 }
 state_of_table() { sieve --json status "$IN_IF" | jq '.interfaces[0] | {default, replies, sets}'; }
 
-# port_of NAMESPACE: the local port of its TCP connection with the server.
+# port_of NAMESPACE [ADDRESS]: the local port of its TCP connection with the server.
 port_of() {
-    inside "$1" ss -Htn state established "dst $FAR4" | awk '{ print $3 }' | sed -n 's/.*://p' | head -n 1
+    inside "$1" ss -Htn state established "dst ${2:-$FAR4}" | awk '{ print $3 }' | sed -n 's/.*://p' | head -n 1
 }
-# is_reply EXPECTED PORT LOCAL_PORT PROTOCOL: whether a packet of the server to this host counts as an answer.
+# is_reply EXPECTED PORT LOCAL_PORT PROTOCOL [FAR NEAR]: whether a packet of the server to this host counts as an answer.
 is_reply() {
-    sieve --json explain "$IN_IF" "$FAR4 $IN4 $2 $3 $4" --key src,dst,sport,dport,proto >"$WORK/out" ||
+    sieve --json explain "$IN_IF" "${5:-$FAR4} ${6:-$IN4} $2 $3 $4" --key src,dst,sport,dport,proto >"$WORK/out" ||
         [ $? -eq 1 ] # no set decides
     [ "$(jq .reply "$WORK/out")" = "$1" ] || fail "port $3: $(cat "$WORK/out")"
 }
 
-# Flows that are silent when replies come on are known all the same: by their sockets, and by nf_conntrack.
+# Flows that are silent when replies come on are known all the same, by their sockets.
 silent_flows_are_known() {
-    local udp port
+    local udp port half
     serve
-    : >"$WORK/held"
-    inside "$IN" "$here/replies.py" hold "$FAR4" >"$WORK/held" &
-    await_line "$WORK/held" .
-    udp=$(cat "$WORK/held")
+    hold udp "$IN" hold "$FAR4"
+    # In IPv6 nothing is tracked here.
+    hold half "$IN" half "$FAR6"
     start_live "$IN" "$FAR4"
     round "its beginning"
     port=$(port_of "$IN")
-    if [ -n "$nat" ]; then
-        start_live "$BOX" "$FAR4"
-        round "its beginning"
-    fi
     sieve -q load "$IN_IF" "few=$WORK/nobody" --default drop
     is_reply true 53 "$udp" udp
     is_reply true 7777 "$port" tcp
     is_reply false 7777 "$((port ^ 1))" tcp
     is_reply false 7778 "$port" tcp
-    [ -z "$nat" ] || is_reply true 7777 "$(port_of "$BOX")" tcp
+    is_reply true 7778 "$half" tcp "$FAR6" "$IN6"
+    # This host says nothing in the connection that it has closed; the peer does.
+    becomes "6 bytes" "$IN" "$FAR4" speak
+    await_line "$WORK/held-half" 'at last'
+}
+# hold VARIABLE NAMESPACE ARGUMENTS...: has replies.py hold a flow; the variable gets its port.
+hold() {
+    : >"$WORK/held-$1"
+    inside "$2" "$here/replies.py" "${@:3}" >"$WORK/held-$1" &
+    await_line "$WORK/held-$1" .
+    printf -v "$1" %s "$(head -n 1 "$WORK/held-$1")"
+}
+
+# So are those of others behind this host, by nf_conntrack: translated in IPv4, and routed in IPv6.
+tracked_flows_are_known() {
+    local udp udp6
+    [ -n "$nat" ] || skip "nft refuses a table of nat"
+    inside "$IN" nft -f - <<'END' 2>/dev/null || skip "nft refuses a table that tracks IPv6"
+table ip6 tracked {
+    chain forward {
+        type filter hook forward priority 0;
+        ct state established accept
+    }
+}
+END
+    serve
+    hold udp "$BOX" hold "$FAR4" spoken
+    hold udp6 "$BOX" hold "$FAR6" spoken
+    start_live "$BOX" "$FAR4"
+    round "its beginning"
+    sieve -q load "$IN_IF" "few=$WORK/nobody" --default drop
+    is_reply true 53 "$udp" udp
+    is_reply false 54 "$udp" udp
+    is_reply true 53 "$udp6" udp "$FAR6" "$BOX6"
+    is_reply false 53 "$udp6" udp "$FAR6" "$IN6"
+    is_reply true 7777 "$(port_of "$BOX")" tcp
+    sieve -q unload "$IN_IF"
+    start_live "$BOX" "$FAR6"
+    round "its beginning"
+    sieve -q load "$IN_IF" "few=$WORK/nobody" --default drop
+    is_reply true 7777 "$(port_of "$BOX" "[$FAR6]")" tcp "$FAR6" "$BOX6"
+    is_reply false 7778 "$(port_of "$BOX" "[$FAR6]")" tcp "$FAR6" "$BOX6"
+    round "attaching"
+    inside "$IN" nft delete table ip6 tracked
+}
+
+# What everything_comes leaves out where nft refuses the table.
+translated_answers_come() {
+    [ -n "$nat" ] || skip "nft refuses a table of nat"
+    serve
+    sieve -q load "$IN_IF" "few=$WORK/nobody" --default drop --replies drop --allow-lockout 2>"$WORK/err"
+    becomes TimeoutError "$BOX" "$FAR4" udp
+    sieve -q replies "$IN_IF" pass
+    becomes "got 1" "$BOX" "$FAR4" tcp
+    becomes "6 bytes" "$BOX" "$FAR4" udp
+    becomes "4200 bytes" "$BOX" "$FAR4" fragments
+    becomes ConnectionRefusedError "$BOX" "$FAR4" closed
+    pings "$BOX" "$FAR4" || fail "no answer to a container's ping of $FAR4"
+}
+
+# Another range of ports for this host's sockets reaches the noting program: an unconnected socket whose port the
+# kernel chose is a client's. Whoever looks at a hook, as the daemon does, or puts a table in force tells it.
+another_range_of_ports() {
+    local control
+    sieve -q load "$IN_IF" "few=$WORK/nobody" --default drop
+    control=$(map_of "$(noting_id)" .data.note)
+    range_is() { [ "$("$here/replies.py" get "$control" 8) $("$here/replies.py" get "$control" 12)" = "$1" ]; }
+    inside "$IN" sysctl -qw net.ipv4.ip_local_port_range="20000 29999"
+    ! range_is "20000 29999" || fail "nobody has told it"
+    sieve -q status "$IN_IF" >/dev/null
+    range_is "20000 29999" || fail "status did not tell it"
+    inside "$IN" sysctl -qw net.ipv4.ip_local_port_range="30000 39999"
+    sieve -q load "$IN_IF" "few=$WORK/nobody-else" --default drop
+    range_is "30000 39999" || fail "load did not tell it"
+    inside "$IN" sysctl -qw net.ipv4.ip_local_port_range="32768 60999"
+}
+
+# Where the hook that the noting program needs cannot be had, one error says so, and nothing is changed. The kernel
+# refuses each request by netlink in turn; one of them asks for the queueing discipline.
+no_hook_for_notes() {
+    local before error i calls rc said=0
+    [ -z "${SANITIZED:-}" ] || skip "a sanitizer ends the program where a call of its own fails"
+    [ -x "$BUILD/selftests/inject" ] || skip "inject is not built: make -C tests/selftests"
+    sieve -q load "$IN_IF" "few=$WORK/nobody"
+    before=$(state_of_table)
+    injected() { inside "$IN" "$BUILD/selftests/inject" "$@" -- "$SIEVE" --no-sandbox replies "$IN_IF" pass; }
+    injected "$WORK/calls" >/dev/null 2>"$WORK/err" || fail "$(cat "$WORK/err")"
+    calls=$(grep -c '^sendto' "$WORK/calls")
+    sieve -q replies "$IN_IF" drop
+    tc -n "$IN" qdisc del dev "$IN_IF" clsact 2>/dev/null || true
+    for error in 2 95; do # a kernel without clsact says ENOENT, an interface EOPNOTSUPP
+        for ((i = 1; i <= calls; i++)); do
+            rc=0
+            injected "$WORK/calls" sendto "$i" "$error" >"$WORK/out" 2>"$WORK/err" || rc=$?
+            if [ "$rc" = 0 ]; then # this request can be done without
+                sieve -q replies "$IN_IF" drop
+                tc -n "$IN" qdisc del dev "$IN_IF" clsact 2>/dev/null || true
+                continue
+            fi
+            [ "$rc" = 4 ] || fail "request $i, error $error: exit code $rc, $(cat "$WORK/err")"
+            [ "$(wc -l <"$WORK/err")" = 1 ] || fail "request $i, error $error: $(cat "$WORK/err")"
+            [ "$before" = "$(state_of_table)" ] || fail "request $i, error $error: something has changed"
+            no_notes || fail "request $i, error $error: the noting program is left behind"
+            ! grep -q 'replies need a program.*cannot be attached: .*kernel needs cls_bpf and clsact.*nothing was changed' \
+                "$WORK/err" || said=$((said + 1))
+        done
+        tc -n "$IN" qdisc del dev "$IN_IF" clsact 2>/dev/null || true
+    done
+    [ "$said" -ge 4 ] || fail "$said errors name what is missing; the discipline and the filter, twice each"
 }
 
 # A connection that a peer began to a port of this host is no flow of this host. It goes on if this host says something
@@ -788,6 +895,10 @@ ktap_run \
     "a connection lives through attach, swap, reload, upgrade and the daemon's death" a_connection_lives \
     "so do sessions of OpenSSH" ssh_sessions_live \
     "silent flows from before are known" silent_flows_are_known \
+    "so are flows that are tracked for others" tracked_flows_are_known \
+    "translated answers come" translated_answers_come \
+    "another range of ports is heard of" another_range_of_ports \
+    "without a hook for notes one error comes" no_hook_for_notes \
     "a peer's connection goes on if this host speaks in it" sessions_are_learnt \
     "a friend's path MTU is learnt, too" friends_path_mtu \
     "generic XDP and ingress" other_hooks \

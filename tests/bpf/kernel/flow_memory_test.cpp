@@ -136,6 +136,15 @@ TEST(FlowMemory, NotesAsThePacketPathDoes) {
     EXPECT_FALSE(memory.holds(key_of(2)))
         << "a shorter life replaces no longer one, but the flow was at its end";
 
+    ASSERT_TRUE(memory.note(key_of(5), FlowAge::closing));
+    memory.age(110s);
+    EXPECT_TRUE(memory.holds(key_of(5)));
+    note.see(frame_of(5, ack));
+    memory.age(110s);
+    EXPECT_TRUE(memory.holds(key_of(5)));
+    memory.age(20s);
+    EXPECT_FALSE(memory.holds(key_of(5))) << "what follows the FIN keeps it no longer";
+
     const sieve_key sctp = key_of(3, 132), esp = key_of(4, 50);
     ASSERT_TRUE(memory.note(sctp, FlowAge::begun));
     ASSERT_TRUE(memory.note(esp, FlowAge::begun));

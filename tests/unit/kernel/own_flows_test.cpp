@@ -37,11 +37,12 @@ class OwnFlows : public testing::Test {
 
     [[nodiscard]] std::vector<std::string> found() const {
         std::vector<std::string> texts;
-        for (const sieve_key& key : own_flows(known, "eth0", [](uint128 to) {
+        for (const OwnFlow& flow : own_flows(known, "eth0", [](uint128 to) {
                  return std::string(to >= address("10.0.0.0") && to <= address("10.255.255.255") ? "eth1"
                                                                                                  : "eth0");
              }))
-            texts.push_back(format_key(key, SIEVE_FIELD_ALL));
+            texts.push_back(format_key(flow.key, SIEVE_FIELD_ALL) +
+                            (flow.age == FlowAge::closing ? " closing" : ""));
         return texts;
     }
 };
@@ -57,6 +58,23 @@ TEST_F(OwnFlows, AConnectionIsOursIfNobodyListensOnItsPort) {
                  socket(TCP_ESTABLISHED, "127.0.0.1", 40003, "127.0.0.1", 5432)};
     EXPECT_EQ(found(),
               (Texts{"192.0.2.1 198.51.100.1 40000 443 tcp", "2001:db8::1 2001:db8::2 40002 22 tcp"}));
+}
+
+// Each end may go on after the other's FIN.
+TEST_F(OwnFlows, AHalfClosedConnectionIsOurs) {
+    std::uint16_t port = 40000;
+    for (const std::uint8_t state :
+         {TCP_ESTABLISHED, TCP_SYN_SENT, TCP_SYN_RECV, TCP_FIN_WAIT1, TCP_FIN_WAIT2, TCP_TIME_WAIT, TCP_CLOSE,
+          TCP_CLOSE_WAIT, TCP_LAST_ACK, TCP_CLOSING})
+        known.tcp.push_back(socket(state, "192.0.2.1", port++, "198.51.100.1", 443));
+    EXPECT_EQ(found(),
+              (Texts{"192.0.2.1 198.51.100.1 40000 443 tcp", "192.0.2.1 198.51.100.1 40003 443 tcp closing",
+                     "192.0.2.1 198.51.100.1 40004 443 tcp closing", "192.0.2.1 198.51.100.1 40007 443 tcp",
+                     "192.0.2.1 198.51.100.1 40008 443 tcp closing",
+                     "192.0.2.1 198.51.100.1 40009 443 tcp closing"}));
+    known.tcp = {socket(TCP_LISTEN, "0.0.0.0", 22, "0.0.0.0", 0),
+                 socket(TCP_FIN_WAIT2, "192.0.2.1", 22, "198.51.100.9", 50000)};
+    EXPECT_EQ(found(), Texts{}) << "a peer began it";
 }
 
 TEST_F(OwnFlows, AConnectedSocketOfUdpIsOurs) {
@@ -103,12 +121,12 @@ TEST_F(OwnFlows, ATrackedFlowIsOursIfItBeganHereOrBehind) {
 }
 
 TEST_F(OwnFlows, EachIsNamedOnce) {
-    known.tcp = {socket(TCP_ESTABLISHED, "192.0.2.1", 40000, "198.51.100.1", 443)};
+    known.tcp = {socket(TCP_FIN_WAIT2, "192.0.2.1", 40000, "198.51.100.1", 443)};
     known.tracked = {{.protocol = IPPROTO_TCP,
                       .begun = direction("192.0.2.1", 40000, "198.51.100.1", 443),
                       .answered = direction("198.51.100.1", 443, "192.0.2.1", 40000),
                       .established = true}};
-    EXPECT_EQ(found(), Texts{"192.0.2.1 198.51.100.1 40000 443 tcp"});
+    EXPECT_EQ(found(), Texts{"192.0.2.1 198.51.100.1 40000 443 tcp closing"}) << "the socket knows more";
 }
 
 } // namespace

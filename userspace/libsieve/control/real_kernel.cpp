@@ -50,6 +50,11 @@ class RealReadyReplies final : public ReadyReplies {
     [[nodiscard]] Status bring() {
         if (Result<kernel::Noting> noting = kernel::attach_noting(interface_, memory_); !noting) {
             Error why = std::move(noting.error());
+            // It may be there, where reading the hook again failed: then it goes again.
+            if (why.kind == ErrorKind::unfinished) {
+                if (!kernel::detach_noting(interface_)) return tl::unexpected(std::move(why));
+                why.kind = ErrorKind::kernel_refused;
+            }
             why.message = fmt::format("replies need a program that notes what leaves {}, and it cannot be "
                                       "attached: {}; nothing was changed",
                                       interface_.name, why.message);
@@ -57,10 +62,9 @@ class RealReadyReplies final : public ReadyReplies {
         }
         brought_ = true;
         memory_.learn_for(learning_time);
-        SIEVE_ASSIGN(const std::vector<sieve_key> flows, kernel::own_flows(interface_.name));
+        SIEVE_ASSIGN(const std::vector<kernel::OwnFlow> flows, kernel::own_flows(interface_.name));
         std::uint64_t seeded = 0;
-        for (const sieve_key& flow : flows)
-            seeded += memory_.note(flow, kernel::FlowAge::established) ? 1 : 0;
+        for (const kernel::OwnFlow& flow : flows) seeded += memory_.note(flow.key, flow.age) ? 1 : 0;
         made_.seeded = seeded;
         return {};
     }
@@ -91,11 +95,13 @@ Result<std::optional<Read>> of_this_version(Result<std::optional<Read>> read, bo
     return std::optional<Read>();
 }
 
-// Whether the interface's noting program is there and writes into that memory.
+// Whether the interface's noting program is there and writes into that memory. It is told which ports are the
+// kernel's to give: somebody may have changed that since it came.
 Result<std::optional<kernel::Noting>> noting_into(const kernel::Interface& interface, std::uint32_t memory_id,
                                                   bool& other) {
     auto noting = of_this_version(kernel::read_noting(interface), other);
     if (noting && *noting && (*noting)->memory_id != memory_id) return std::optional<kernel::Noting>();
+    if (noting && *noting) kernel::tell_own_ports(**noting);
     return noting;
 }
 

@@ -59,6 +59,7 @@ std::uint64_t limit_of(const sieve_key& key, FlowAge age) {
     const bool established = age == FlowAge::established;
     switch (key.word[4] & SIEVE_PROTO_MASK) {
     case SIEVE_PORTED_TCP:
+        if (age == FlowAge::closing) return SIEVE_FLOW_TCP_CLOSING;
         return established ? SIEVE_FLOW_TCP_ESTABLISHED : SIEVE_FLOW_TCP_NEW;
     case SIEVE_PORTED_UDP:
         return established ? SIEVE_FLOW_UDP_STREAM : SIEVE_FLOW_UDP_NEW;
@@ -68,6 +69,12 @@ std::uint64_t limit_of(const sieve_key& key, FlowAge age) {
     default:
         return SIEVE_FLOW_OTHER;
     }
+}
+
+std::uint64_t state_of(const sieve_key& key, FlowAge age) {
+    if (age == FlowAge::established) return SIEVE_FLOW_ESTABLISHED;
+    const bool tcp = (key.word[4] & SIEVE_PROTO_MASK) == SIEVE_PORTED_TCP;
+    return tcp && age == FlowAge::closing ? SIEVE_FLOW_CLOSING : 0;
 }
 
 // The keys that stand for a flow in the memory: its own, unless the protocol has no ports or several
@@ -206,7 +213,7 @@ Status FlowMemory::take_out_of(const Instance& instance) {
 // As sieve_flow_note() in bpf/note.h does it.
 bool FlowMemory::note(const sieve_key& key, FlowAge age) const {
     const std::uint64_t limit = limit_of(key, age);
-    const std::uint64_t state = age == FlowAge::established ? SIEVE_FLOW_ESTABLISHED : 0;
+    const std::uint64_t state = state_of(key, age);
     const std::uint64_t time = now();
     bool noted = true;
     for (const sieve_key& each : keys_of(key)) {
@@ -229,14 +236,16 @@ bool FlowMemory::note(const sieve_key& key, FlowAge age) const {
                 std::uint64_t victim = sieve_flow_victim(line[0], time, 0);
                 const std::uint64_t other = sieve_flow_victim(line[1], time, SIEVE_FLOW_ENTRIES);
                 if (other >> 4U < victim >> 4U) victim = other;
-                if (victim >> 4U > SIEVE_FLOW_NOT_FREE + limit - (state != 0 ? 1 : 0)) {
+                if (victim >> 4U > SIEVE_FLOW_NOT_FREE + limit - (age == FlowAge::established ? 1 : 0)) {
                     noted = false;
                     break;
                 }
                 found = &line[(victim & SIEVE_FLOW_ENTRIES) != 0 ? 1 : 0]->entry[victim % SIEVE_FLOW_ENTRIES];
                 present = shared(*found).load();
-                // A program may have taken the place meanwhile; what it noted may outlive this flow.
-                if (sieve_flow_left(present, time) > limit) continue;
+                // A program may have taken the place since it was chosen.
+                const std::uint64_t left =
+                    victim >> 4U > SIEVE_FLOW_NOT_FREE ? (victim >> 4U) - SIEVE_FLOW_NOT_FREE : 0;
+                if (sieve_flow_left(present, time) > left) continue;
             }
             done = shared(*found).compare_exchange_strong(present, wanted);
         }

@@ -50,6 +50,7 @@ struct FlowMemoryFacts {
 enum class FlowAge {
     begun,       // as after its first packet
     established, // TCP: the connection is established; others: packets went out for a while
+    closing,     // TCP: the host has sent a FIN; others: as begun
 };
 
 class FlowMemory {

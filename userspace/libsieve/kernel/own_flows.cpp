@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -28,17 +29,37 @@ sieve_key key_of(const Direction& sent, std::uint8_t protocol) {
 
 class Collection {
   public:
-    void add(const Direction& sent, std::uint8_t protocol) {
+    void add(const Direction& sent, std::uint8_t protocol, FlowAge age = FlowAge::established) {
         if (is_loopback(sent.from) || is_loopback(sent.to)) return;
         const sieve_key key = key_of(sent, protocol);
-        if (seen_.insert(std::to_array(key.word)).second) keys_.push_back(key);
+        if (seen_.insert(std::to_array(key.word)).second) flows_.push_back({key, age});
     }
-    [[nodiscard]] std::vector<sieve_key> take() && { return std::move(keys_); }
+    [[nodiscard]] std::vector<OwnFlow> take() && { return std::move(flows_); }
 
   private:
     std::set<std::array<__u64, SIEVE_KEY_WORDS>> seen_;
-    std::vector<sieve_key> keys_;
+    std::vector<OwnFlow> flows_;
 };
+
+// How far a connection has come whose socket is in this state; nothing: there is none yet, or no more. A peer
+// may send on after this host's FIN, and this host after the peer's.
+std::optional<FlowAge> age_of_tcp(std::uint8_t state) {
+    switch (state) {
+    case TCP_ESTABLISHED:
+    case TCP_CLOSE_WAIT:
+        return FlowAge::established;
+    case TCP_FIN_WAIT1:
+    case TCP_FIN_WAIT2:
+    case TCP_CLOSING:
+    case TCP_LAST_ACK:
+        return FlowAge::closing;
+    default:
+        return std::nullopt;
+    }
+}
+constexpr std::uint32_t tcp_states = 1U << TCP_LISTEN | 1U << TCP_ESTABLISHED | 1U << TCP_CLOSE_WAIT |
+                                     1U << TCP_FIN_WAIT1 | 1U << TCP_FIN_WAIT2 | 1U << TCP_CLOSING |
+                                     1U << TCP_LAST_ACK;
 
 Direction sent_by(const Socket& socket) {
     return {
@@ -47,15 +68,15 @@ Direction sent_by(const Socket& socket) {
 
 } // namespace
 
-std::vector<sieve_key> own_flows(const KnownFlows& known, const std::string& interface,
-                                 const std::function<std::string(uint128)>& way_out) {
+std::vector<OwnFlow> own_flows(const KnownFlows& known, const std::string& interface,
+                               const std::function<std::string(uint128)>& way_out) {
     Collection found;
     std::set<std::uint16_t> listening;
     for (const Socket& socket : known.tcp)
         if (socket.state == TCP_LISTEN) listening.insert(socket.our_port);
     for (const Socket& socket : known.tcp)
-        if (socket.state == TCP_ESTABLISHED && !listening.contains(socket.our_port))
-            found.add(sent_by(socket), IPPROTO_TCP);
+        if (const auto age = age_of_tcp(socket.state); age && !listening.contains(socket.our_port))
+            found.add(sent_by(socket), IPPROTO_TCP, *age);
     for (const Socket& socket : known.udp)
         if (socket.state == TCP_ESTABLISHED && socket.their_port != 0)
             found.add(sent_by(socket), IPPROTO_UDP);
@@ -85,8 +106,8 @@ std::vector<sieve_key> own_flows(const KnownFlows& known, const std::string& int
     return std::move(found).take();
 }
 
-Result<std::vector<sieve_key>> own_flows(const std::string& interface) {
-    KnownFlows known{.tcp = sockets(IPPROTO_TCP, 1U << TCP_ESTABLISHED | 1U << TCP_LISTEN),
+Result<std::vector<OwnFlow>> own_flows(const std::string& interface) {
+    KnownFlows known{.tcp = sockets(IPPROTO_TCP, tcp_states),
                      .udp = sockets(IPPROTO_UDP, 1U << TCP_ESTABLISHED)};
     SIEVE_ASSIGN(known.tracked, tracked_flows());
     SIEVE_ASSIGN(const std::vector<PlacedAddress> own, own_addresses());

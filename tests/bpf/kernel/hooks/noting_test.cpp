@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <fstream>
 #include <optional>
 #include <string>
 
@@ -149,6 +150,34 @@ TEST(Noting, AsksTheSocketWhetherItIsAServer) {
         EXPECT_TRUE(begins(123, false, 123)) << "NTP";
         EXPECT_TRUE(begins(5353, false, 5353));
         EXPECT_FALSE(begins(123, false, 1023)) << "a server of NTP";
+    });
+}
+
+// A server's port outside the range is a client's once the range has grown; and the other way round.
+TEST(Noting, HearsOfAnotherRangeOfPorts) {
+    in_own_network([] {
+        const Interface interface = up_interface();
+        const FlowMemory memory = value_or_fail(FlowMemory::create(1000));
+        value_or_fail(attach_noting(interface, memory));
+        const auto set_range = [](const char* range) {
+            std::ofstream("/proc/sys/net/ipv4/ip_local_port_range") << range;
+        };
+        const auto begins = [&](std::uint16_t port, std::uint16_t to) {
+            return memory.holds(udp_key(send_from(port, false, to), to));
+        };
+        EXPECT_FALSE(begins(27015, 40000));
+        set_range("20000 60999");
+        EXPECT_FALSE(begins(27015, 40001)) << "nobody has told the program";
+        tell_own_ports(*value_or_fail(read_noting(interface)));
+        EXPECT_TRUE(begins(27015, 40002));
+        set_range("40000 60999");
+        value_or_fail(attach_noting(interface, memory));
+        EXPECT_FALSE(begins(27015, 40003)) << "with a memory, too";
+        EXPECT_EQ(value_or_fail(read_noting(interface))->memory_id, memory.id());
+        const Noting gone = *value_or_fail(read_noting(interface));
+        ASSERT_TRUE(detach_noting(interface));
+        set_range("20000 60999");
+        tell_own_ports(gone);
     });
 }
 

@@ -68,6 +68,28 @@ class Replies : public testing::Test {
     }
 };
 
+// Where none are remembered, a number of flows would be ignored.
+TEST_F(Replies, ANumberOfFlowsIsForRepliesThatPass) {
+    TableSpec spec = table();
+    spec.flows.most = 4096;
+    const auto refused = [&] {
+        const auto done = apply(kernel, spec, {});
+        return !done && done.error().kind == ErrorKind::invalid_request && kernel.steps.empty();
+    };
+    spec.replies = drop;
+    EXPECT_TRUE(refused());
+    spec.replies.reset();
+    spec.point = kernel::HookPoint::egress;
+    EXPECT_TRUE(refused());
+    spec.point = kernel::HookPoint::xdp;
+    spec.default_action = pass;
+    EXPECT_TRUE(refused());
+    spec.default_action = drop;
+    const auto done = apply(kernel, spec, {});
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_EQ(done->replies->max_flows, 4096U);
+}
+
 // Notes come first, then what exists, then the table; so that no answer is missed.
 TEST_F(Replies, AttachInOrder) {
     const auto done = apply(kernel, table(), {});

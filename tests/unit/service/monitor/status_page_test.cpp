@@ -250,10 +250,10 @@ TEST(StatusJson, TellsWhatRepliesLack) {
     hook.replies = control::RepliesState{
         .noting = true,
         .memory = kernel::FlowMemoryFacts{.max_flows = 4096, .entries = 12288, .used = 6143},
-        .counts = {9, 5, 2, 3, 0, {}}};
+        .counts = {9, 5, 2, 0, 0, {}}};
     auto json = nlohmann::json::parse(status_json(sample.snapshot));
     EXPECT_EQ(json["hooks"][0]["replies"], "pass");
-    EXPECT_EQ(json["hooks"][0]["flows"]["refused"], 3);
+    EXPECT_EQ(json["hooks"][0]["flows"]["refused"], 0);
     EXPECT_TRUE(json["problems"].empty()) << json["problems"];
     hook.replies->memory->used = 6144; // half of the entries
     hook.replies->noting = false;
@@ -261,6 +261,31 @@ TEST(StatusJson, TellsWhatRepliesLack) {
     ASSERT_EQ(json["problems"].size(), 2U) << json["problems"];
     EXPECT_EQ(json["problems"][0]["kind"], "noting-missing");
     EXPECT_EQ(json["problems"][1]["kind"], "flows-full");
+}
+
+// Half of the room is used, or a flow found none: what is said of answers holds in each case.
+TEST(StatusJson, TellsWhenFlowsFindNoRoom) {
+    SamplePage sample;
+    sample.add_hook("eth0", HookPoint::xdp, {sample_set("bad", 0, 1000, 1e-5, false, 1h)}, 1000);
+    control::Sample& hook = sample.snapshot.hooks.front().sample;
+    hook.table.replies = SIEVE_ACTION_PASS;
+    hook.replies = control::RepliesState{
+        .noting = true, .memory = kernel::FlowMemoryFacts{.max_flows = 4096, .entries = 10000}};
+    const auto said = [&](std::uint64_t used, std::uint64_t refused) {
+        hook.replies->memory->used = used;
+        hook.replies->counts.refused = refused;
+        std::string texts;
+        const auto json = nlohmann::json::parse(status_json(sample.snapshot));
+        for (const auto& problem : json["problems"]) texts += problem["text"].get<std::string>();
+        return texts;
+    };
+    EXPECT_EQ(said(4999, 0), "");
+    EXPECT_EQ(said(5000, 0), "The flow memory is full to 50 %. It needs a higher max-flows.");
+    EXPECT_EQ(said(7000, 1200),
+              "The flow memory is full to 70 %, and 1,200 flows found no room: answers to some "
+              "flows are dropped. It needs a higher max-flows.");
+    EXPECT_EQ(said(200, 1), "The flow memory is full to 2 %, and 1 flow found no room: answers to some flows "
+                            "are dropped. It needs a higher max-flows.");
 }
 
 TEST(StatusJson, TellsOfTheFleet) {

@@ -172,6 +172,7 @@ Result<PreparedApply> PreparedApply::prepare(Kernel& kernel, TableSpec given, co
     PreparedApply coming(kernel, std::move(given), std::move(safety));
     const TableSpec& spec = coming.spec_;
     SIEVE_TRY(check_names(spec.sets));
+    SIEVE_TRY(check_flows(spec.flows, may_let_replies_pass(spec.replies, spec.default_action, spec.point)));
     SIEVE_ASSIGN(coming.interface_, kernel.find_interface(spec.interface));
     SIEVE_ASSIGN(coming.actions_, find_actions(kernel, spec.sets, spec.default_action));
     {

@@ -22,10 +22,20 @@ bool is_flow_count(std::uint64_t flows) {
     return flows >= kernel::least_flows && flows <= kernel::most_flows;
 }
 
+bool may_let_replies_pass(std::optional<sieve_action> replies, sieve_action default_action,
+                          kernel::HookPoint point) {
+    if (replies) return *replies == SIEVE_ACTION_PASS;
+    return default_action == SIEVE_ACTION_DROP && point != kernel::HookPoint::egress;
+}
+
+Status check_flows(const WantedFlows& flows, bool replies_may_pass) {
+    if (!flows.most || replies_may_pass) return {};
+    return invalid_request("a number of flows is for replies that pass");
+}
+
 sieve_action replies_of(const TableSpec& spec, const kernel::TableInForce* now) {
-    if (spec.replies) return *spec.replies;
-    if (spec.default_action != SIEVE_ACTION_DROP || spec.point == kernel::HookPoint::egress)
-        return SIEVE_ACTION_DROP;
+    if (!may_let_replies_pass(spec.replies, spec.default_action, spec.point)) return SIEVE_ACTION_DROP;
+    if (spec.replies) return SIEVE_ACTION_PASS;
     return now != nullptr && now->default_action == SIEVE_ACTION_DROP ? now->replies : SIEVE_ACTION_PASS;
 }
 
@@ -78,8 +88,7 @@ Result<RepliesEdited> edit_replies(Kernel& kernel, const HookName& name, sieve_a
                                    const WantedFlows& flows, const Observer& observer, const Safety& safety) {
     if (action != SIEVE_ACTION_PASS && action != SIEVE_ACTION_DROP)
         return invalid_request("replies are passed or dropped");
-    if (flows.most && action != SIEVE_ACTION_PASS)
-        return invalid_request("a number of flows is for replies that pass");
+    SIEVE_TRY(check_flows(flows, action == SIEVE_ACTION_PASS));
     SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
     SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name));
     const kernel::TableInForce before = kernel.read_table(hook);

@@ -24,6 +24,12 @@ namespace sieve::control {
 [[nodiscard]] std::string flow_counts();
 [[nodiscard]] bool is_flow_count(std::uint64_t flows);
 
+// Whether replies may pass where a table says this of them and of its default. If not, nobody remembers
+// flows, and their number is a mistake.
+[[nodiscard]] bool may_let_replies_pass(std::optional<sieve_action> replies, sieve_action default_action,
+                                        kernel::HookPoint point);
+[[nodiscard]] Status check_flows(const WantedFlows& flows, bool replies_may_pass);
+
 // Pass or drop, for a table that follows `now` (null: there is none of our version). If the spec does not
 // say: drop for a default of pass, and where packets leave. With a default of drop it is pass, unless that
 // default is in force already: then it is what is in force.

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/kernel/hooks/noting.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include <bpf/bpf.h>
@@ -128,17 +133,31 @@ Result<std::optional<Found>> find(const Interface& interface) {
     return std::nullopt;
 }
 
-Result<Noting> noting_of(const Interface& interface, const Found& found) {
-    SIEVE_ASSIGN(const sieve_note_counts counts, read_counts(found.maps));
-    return Noting{interface, found.filter, found.control.memory_id, counts};
-}
+using Ports = std::pair<std::uint32_t, std::uint32_t>; // the first one and the last one
 
 // The ports that the kernel gives to sockets that ask for none; its own default if it does not tell.
-std::pair<std::uint32_t, std::uint32_t> own_ports() {
+Ports own_ports() {
     const std::string text = small_file_or_nothing("/proc/sys/net/ipv4/ip_local_port_range", 64);
     unsigned first = 0, last = 0;
     if (std::sscanf(text.c_str(), "%u %u", &first, &last) != 2) return {32768, 60999};
     return {first, last};
+}
+
+// Both as the control block has them, where one store changes them together.
+std::uint64_t ports_word(const Ports& ports) {
+    static_assert(offsetof(sieve_note_control, first_port) % sizeof(std::uint64_t) == 0 &&
+                  offsetof(sieve_note_control, last_port) ==
+                      offsetof(sieve_note_control, first_port) + sizeof(std::uint32_t));
+    const std::uint32_t both[] = {ports.first, ports.second};
+    std::uint64_t word = 0;
+    std::memcpy(&word, both, sizeof(word));
+    return word;
+}
+
+Result<Noting> noting_of(const Interface& interface, const Found& found) {
+    SIEVE_ASSIGN(const sieve_note_counts counts, read_counts(found.maps));
+    return Noting{interface, found.filter, found.control.memory_id, counts,
+                  ports_word({found.control.first_port, found.control.last_port})};
 }
 
 Result<NoteSkeleton> load(const Interface& interface) {
@@ -150,9 +169,6 @@ Result<NoteSkeleton> load(const Interface& interface) {
     bpf_program__set_type(skeleton->progs.sieve_note, BPF_PROG_TYPE_SCHED_CLS);
     volatile sieve_note_control& control = skeleton->data_note->sieve_note_control;
     control.link = link;
-    const auto [first, last] = own_ports();
-    control.first_port = first;
-    control.last_port = last;
     if (const int error = sieve_note_bpf::load(skeleton.get()); error != 0)
         return refusal("loading the noting program", error, log.verifier_log(log_lines));
     return skeleton;
@@ -165,6 +181,7 @@ Status give_memory(int flows_fd, int control_fd, const FlowMemory& memory) {
     int error = bpf_map_lookup_elem(control_fd, &zero, &control);
     control.memory_id = memory.id();
     control.flows = memory.where();
+    std::tie(control.first_port, control.last_port) = own_ports();
     if (error == 0) error = bpf_map_update_elem(control_fd, &zero, &control, BPF_ANY);
     if (error != 0) return refusal("writing the noting program's control block", error);
     error = bpf_map_update_elem(flows_fd, &zero, &inner, BPF_ANY);
@@ -220,6 +237,23 @@ Result<Noting> attach_noting(const Interface& interface, const FlowMemory& memor
     if (*now && (*now)->filter.program_id == id) return **now;
     if (error != 0) return refusal(what, error, tc::add_filter_remedy(error, filter.priority));
     return kernel_refused(what + ": the program has been taken off meanwhile");
+}
+
+void tell_own_ports(const Noting& noting) {
+    const std::uint64_t ports = ports_word(own_ports());
+    if (ports == noting.own_ports) return;
+    const Result<Program> program = open_program(noting.filter.program_id);
+    if (!program) return;
+    const Result<NoteMaps> maps = maps_of(program->fd.get());
+    if (!maps || maps->control_bytes != sizeof(sieve_note_control)) return;
+    // Not by an update of the whole value: another process may give the program a memory meanwhile.
+    const std::size_t bytes = sizeof(sieve_note_control);
+    void* const control = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, maps->control.get(), 0);
+    if (control == MAP_FAILED) return;
+    auto& word = *reinterpret_cast<std::uint64_t*>(static_cast<char*>(control) +
+                                                   offsetof(sieve_note_control, first_port));
+    std::atomic_ref<std::uint64_t>(word).store(ports);
+    ::munmap(control, bytes);
 }
 
 Status detach_noting(const Interface& interface) {

@@ -26,6 +26,7 @@ struct Noting {
     TcFilter filter;
     std::uint32_t memory_id = 0; // the flow memory's map; 0: none
     sieve_note_counts counts{};  // since it was attached, summed over the CPUs
+    std::uint64_t own_ports = 0; // as tell_own_ports() last wrote them
 };
 
 // The noting program of an interface in this version's layout; nothing if there is none. Error other_version:
@@ -40,6 +41,11 @@ struct Noting {
 // could not be done changed nothing, but for kind unfinished. An interface whose packets the parser cannot
 // read is refused. The caller holds the Lock.
 Result<Noting> attach_noting(const Interface& interface, const FlowMemory& memory);
+
+// Tells the program which ports the kernel gives to sockets of this network namespace that ask for none
+// (net.ipv4.ip_local_port_range), if that has changed. In vain if the program has gone. Any process may call
+// it while packets flow.
+void tell_own_ports(const Noting& noting);
 
 // Detaches it. No error if there is none. The caller holds the Lock.
 [[nodiscard]] Status detach_noting(const Interface& interface);

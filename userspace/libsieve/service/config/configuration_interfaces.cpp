@@ -49,6 +49,9 @@ void read_replies(Section& section, InterfaceConfiguration& entry) {
     const auto flows = node->is_integer() ? node->ref<std::int64_t>() : 0;
     if (flows < 0 || !control::is_flow_count(static_cast<std::uint64_t>(flows)))
         return section.expected(*node, "max-flows", control::flow_counts());
+    if (!control::may_let_replies_pass(entry.replies, entry.default_action, entry.hook))
+        return section.mistake(*node, "max-flows",
+                               "a number of flows is for replies that pass; expected replies = \"pass\"");
     entry.max_flows = static_cast<std::uint64_t>(flows);
 }
 

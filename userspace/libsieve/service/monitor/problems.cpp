@@ -85,13 +85,16 @@ void add_replies(std::vector<Problem>& problems, const HookSnapshot& hook) {
             {Severity::failure, "noting-missing", hook_text(hook.id),
              "The program that notes the flows of this host was taken away from the interface: "
              "answers to new flows are dropped. The next cycle puts it back."});
-    if (replies.memory && replies.memory->load() >= kernel::flow_memory_warning_load)
+    const std::uint64_t refused = replies.counts.refused;
+    if (replies.memory && (replies.memory->load() >= kernel::flow_memory_warning_load || refused > 0))
         problems.push_back(
             {Severity::warning, "flows-full", hook_text(hook.id),
-             fmt::format(
-                 "The flow memory is full to {:.0f} %, and {} flows found no room: answers to some flows "
-                 "are dropped. It needs a higher max-flows.",
-                 100 * replies.memory->load(), whole_count(replies.counts.refused))});
+             fmt::format("The flow memory is full to {:.0f} %{}. It needs a higher max-flows.",
+                         100 * replies.memory->load(),
+                         refused == 0 ? std::string()
+                                      : fmt::format(", and {} flow{} found no room: answers to some flows "
+                                                    "are dropped",
+                                                    whole_count(refused), refused == 1 ? "" : "s"))});
 }
 
 void add_list(std::vector<Problem>& problems, const SetConfiguration& set, const SetHistory& history,

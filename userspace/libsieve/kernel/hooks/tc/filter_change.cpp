@@ -50,6 +50,7 @@ std::string add_filter_remedy(int error, std::uint32_t priority) {
         return fmt::format("priority {} has a filter of this handle already", priority);
     case EINVAL:
     case ENOENT:
+    case EOPNOTSUPP:
         return fmt::format(
             "the kernel needs cls_bpf and clsact (sch_ingress), the latter instead of a queueing "
             "discipline `ingress`, and priority {} must not belong to filters of another kind",
