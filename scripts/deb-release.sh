@@ -29,9 +29,7 @@ shared=$WORK/repository
 mkdir "$shared" "$shared/src"
 touch "$shared/Packages"
 makes_debian
-git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' path; do
-    if [ -e "$path" ] || [ -L "$path" ]; then printf '%s\0' "$path"; fi
-done | tar -c --null --files-from=- | tar -x -C "$shared/src"
+scripts/copy-sources.sh "$shared/src"
 apt update || fail "$(tail -n 20 "$WORK/apt")"
 apt build-dep /mnt/src || fail "$(tail -n 20 "$WORK/apt")"
 status=0

@@ -35,15 +35,7 @@ output=$(realpath "$output")
 name=xdp-sieve
 tree=$output/$name
 mkdir "$tree"
-# The sources: what git tracks or would track; without git, all but what is built. Times stay, so that make trusts the
-# objects.
-sources() {
-    local path
-    git ls-files -z --cached --others --exclude-standard 2>/dev/null | while IFS= read -r -d '' path; do
-        if [ -e "$path" ] || [ -L "$path" ]; then printf '%s\0' "$path"; fi
-    done || find . -mindepth 1 \( -path ./build -o -path ./.git -o -name __pycache__ \) -prune -o ! -type d -print0
-}
-sources | tar -c --null --files-from=- | tar -x -C "$tree"
+scripts/copy-sources.sh "$tree"
 
 # Source and binary packages from a clean tree; or binary packages only, from programs that exist.
 how=()

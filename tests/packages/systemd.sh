@@ -17,10 +17,26 @@ for tool in debootstrap dpkg-scanpackages unshare nsenter zstd findmnt; do
 done
 CGROUPS=$(findmnt -n -t cgroup2 -o TARGET | head -n 1)
 [ -n "$CGROUPS" ] || skip_all "no cgroup2 is mounted"
+# Whatever happens from here on, nothing stays.
+ends_all() {
+    local status=$?
+    trap '' HUP INT TERM
+    if [ -e "$WORK/machine" ]; then power_off; fi
+    find "$GROUP" -depth -type d -exec rmdir {} \; 2>/dev/null || true
+    rm -rf "$WORK"
+    exit "$status"
+}
+# The Debian's first process gets the same signal, and takes all others with it.
+power_off() {
+    kill -KILL "$(cat "$WORK/machine")" 2>/dev/null || true
+    rm "$WORK/machine"
+    await ends_with_no_process
+}
+ends_with_no_process() { [ ! -s "$GROUP/cgroup.procs" ]; }
 WORK=$(mktemp -d)
 pins >"$WORK/pins"
 GROUP=$CGROUPS/sieve-$$
-trap halt EXIT
+trap ends_all EXIT
 trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
@@ -72,21 +88,6 @@ here_runs() {
     nsenter --target "$init" --mount --uts --ipc --net --pid --cgroup --root --wd="/proc/$init/root" \
         env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 SYSTEMD_PAGER=cat "$@"
 }
-halt() {
-    local status=$?
-    trap '' HUP INT TERM
-    if [ -e "$WORK/machine" ]; then power_off; fi
-    find "$GROUP" -depth -type d -exec rmdir {} \; 2>/dev/null || true
-    rm -rf "$WORK"
-    exit "$status"
-}
-# The Debian's first process gets the same signal, and takes all others with it.
-power_off() {
-    kill -KILL "$(cat "$WORK/machine")" 2>/dev/null || true
-    rm "$WORK/machine"
-    await ends_with_no_process
-}
-ends_with_no_process() { [ ! -s "$GROUP/cgroup.procs" ]; }
 
 # --- the service --------------------------------------------------------------------------------------------
 

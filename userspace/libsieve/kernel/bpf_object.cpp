@@ -81,7 +81,11 @@ Result<BpfObject> BpfObject::load(const Options& options) {
     // so.
     if (!loaded && options.frags && (!filters || *filters)) loaded = load_skeleton(options, false, fill);
     if (!loaded) return tl::unexpected(std::move(loaded.error()));
-    const auto map_fd = [&](const char* name) { return bpf_map__fd(loaded->skeleton->map(name)); };
+    // From libbpf 1.4 on, a map that was not created has a descriptor, too, of something else.
+    const auto map_fd = [&](const char* name) {
+        const bpf_map* const map = loaded->skeleton->map(name);
+        return map != nullptr && bpf_map__autocreate(map) ? bpf_map__fd(map) : -1;
+    };
     RareMaps rare;
 #define NOTE_ID(map)                                                                                         \
     if (const int fd = map_fd(SIEVE_MAP_NAME(map)); fd >= 0) {                                               \
