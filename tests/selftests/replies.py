@@ -5,7 +5,8 @@
     replies.py serve               a server of all addresses, until it is killed: says "ready"
     replies.py ask ADDRESS WHAT    one conversation that this host begins; prints what came of it
     replies.py hold ADDRESS [spoken]  a connected UDP socket that says nothing, or asks once: prints its port, and stays
-    replies.py half ADDRESS        a TCP connection whose client has said all, and waits: prints its port, then what came
+    replies.py half ADDRESS        a TCP connection whose client has said all, and waits: prints its port, then what
+                                   came
     replies.py keep ADDRESS        a TCP connection that stays: says "connected"; each line on standard input is a
                                    round trip, answered by "ok" or by what went wrong
     replies.py await               the same from the other side: waits for a peer, says "connected", and so on

@@ -543,7 +543,8 @@ state_of_table() { sieve --json status "$IN_IF" | jq '.interfaces[0] | {default,
 port_of() {
     inside "$1" ss -Htn state established "dst ${2:-$FAR4}" | awk '{ print $3 }' | sed -n 's/.*://p' | head -n 1
 }
-# is_reply EXPECTED PORT LOCAL_PORT PROTOCOL [FAR NEAR]: whether a packet of the server to this host counts as an answer.
+# is_reply EXPECTED PORT LOCAL_PORT PROTOCOL [FAR NEAR]: whether a packet of the server to this host counts as an
+# answer.
 is_reply() {
     sieve --json explain "$IN_IF" "${5:-$FAR4} ${6:-$IN4} $2 $3 $4" --key src,dst,sport,dport,proto >"$WORK/out" ||
         [ $? -eq 1 ] # no set decides
@@ -668,7 +669,7 @@ no_hook_for_notes() {
             [ "$(wc -l <"$WORK/err")" = 1 ] || fail "request $i, error $error: $(cat "$WORK/err")"
             [ "$before" = "$(state_of_table)" ] || fail "request $i, error $error: something has changed"
             no_notes || fail "request $i, error $error: the noting program is left behind"
-            ! grep -q 'replies need a program.*cannot be attached: .*kernel needs cls_bpf and clsact.*nothing was changed' \
+            ! grep -q 'replies need a program.*cannot be attached: .*needs cls_bpf and clsact.*nothing was changed' \
                 "$WORK/err" || said=$((said + 1))
         done
         tc -n "$IN" qdisc del dev "$IN_IF" clsact 2>/dev/null || true
