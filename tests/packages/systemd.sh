@@ -328,6 +328,46 @@ role() {
     await in_force 192.0.2.3
 }
 
+# What docs/start.md tells a newcomer to type, on an interface eth0 of the Debian, from friends to off. The page's own
+# configuration is where commands and service look for it, with the lists beside it.
+start_page() {
+    local page=$here/../../docs/start.md command
+    afresh
+    here_runs systemctl disable xdp-sieved 2>/dev/null
+    rm -rf "${LISTS:?}"/*
+    here_runs ip link add eth0 type veth peer name peer0
+    here_runs ip link set eth0 up
+    here_runs ip link set peer0 up
+    printf '%s\n' 192.0.2.10 198.51.100.0/24 >"$SYSTEM/root/friends.txt"
+    printf '%s\n' 203.0.113.9 203.0.113.64/28 >"$SYSTEM/root/blocklist.txt"
+    cp "$SYSTEM/root/friends.txt" "$SYSTEM/root/blocklist.txt" "$LISTS"
+    # shellcheck disable=SC2016 # these are no expansions
+    sed -n '/^```toml$/,/^```$/p' "$page" | sed '/^```/d' >"$LISTS/xdp-sieve.toml"
+    awk '/^## /{ off = $0 == "## Off" } !off && /^    sudo /{ sub(/^    sudo /, ""); print }' "$page" >"$WORK/commands"
+    [ "$(wc -l <"$WORK/commands")" -gt 15 ] || fail "few commands: $(cat "$WORK/commands")"
+    while IFS= read -r command <&3; do
+        here_runs sh -c "cd /root && $command" </dev/null >"$WORK/out" 2>&1 || fail "$command: $(cat "$WORK/out")"
+    done 3<"$WORK/commands"
+    has UnitFileState enabled && has ActiveState active || fail "the service is not enabled or does not run"
+    await has StatusText "2 sets in force on eth0"
+    says_verdict pass 192.0.2.10
+    says_verdict drop 203.0.113.9
+    says_verdict drop 192.0.2.77
+    here_runs xdp-sieve pause eth0
+    await is_off
+    here_runs xdp-sieve resume eth0
+    await has StatusText "2 sets in force on eth0"
+    here_runs systemctl stop xdp-sieved
+    here_runs xdp-sieve unload eth0
+    is_off || fail "something is attached after unload"
+    here_runs ip link del eth0
+}
+is_off() { ! here_runs ip link show eth0 | grep -q xdp; }
+says_verdict() {
+    here_runs xdp-sieve --json explain eth0 "$2" >"$WORK/explained" || [ $? -eq 1 ]
+    jq -e --arg is "$1" '.action == $is' "$WORK/explained" >/dev/null || fail "$2: $(cat "$WORK/explained")"
+}
+
 # What systemd sees of its hardening, on the unit as it is installed.
 is_hardened() {
     here_runs systemd-analyze verify --man=no xdp-sieved.service
@@ -351,4 +391,5 @@ ktap_run \
     "each capability is needed" needs_its_capabilities \
     "systemd-analyze on the installed unit" is_hardened \
     "the role for Ansible" role \
+    "the commands of docs/start.md" start_page \
     "all ends with the machine" ends

@@ -180,7 +180,9 @@ TEST(CrowdsecByHttps, KnowsABouncerByItsCertificate) {
         source.access.server = stranger;
         decisions = fetch_decisions(source, Ask::whole_list, clock_now(), sandbox());
         ASSERT_FALSE(decisions) << stranger.client_certificate;
-        EXPECT_NE(decisions.error().error.message.find("answered 403, expected 200"), std::string::npos)
+        EXPECT_NE(decisions.error().error.message.find(
+                      "answered 403, expected 200: it does not take the client certificate"),
+                  std::string::npos)
             << decisions.error().error.message;
     }
 }

@@ -134,10 +134,13 @@ Status read_decisions(const FetchOrder& order) {
 std::string explain(const FetchOrder& order, const HttpFailure& failure) {
     constexpr long forbidden = 403;
     constexpr long not_found = 404;
-    if (order.key_file.empty()) return failure.message;
+    const bool tells = !order.request.post.empty();
+    if (!order.decisions && !tells) return failure.message;
     if (failure.status == forbidden)
-        return failure.message + ": it does not know the key; `cscli bouncers add NAME` makes one";
-    if (failure.status == not_found && !order.request.post.empty())
+        return failure.message + (order.key_file.empty()
+                                      ? ": it does not take the client certificate"
+                                      : ": it does not know the key; `cscli bouncers add NAME` makes one");
+    if (failure.status == not_found && tells)
         return failure.message + ": CrowdSec takes usage metrics from version 1.6.3 on";
     return failure.message;
 }
