@@ -6,7 +6,8 @@
 #                                given
 #
 # RELEASE is the release of Debian for which the packages were made: bookworm if not given. BASE names the image to
-# build on, such as docker.io/library/debian:bookworm-slim; if it is not given, debootstrap makes a small one from MIRROR.
+# build on, such as docker.io/library/debian:bookworm-slim; if it is not given, debootstrap makes a small one from
+# MIRROR.
 set -euo pipefail
 usage="usage: build.sh FOLDER [NAME]"
 DEBS=$(realpath "${1:?$usage}") NAME=${2:-xdp-sieve}
