@@ -67,8 +67,8 @@ CONF
 
 builds() {
     local said
-    said=$(RELEASE=$RELEASE MIRROR=$(mirror) env -u CONTAINERS_CONF unshare --mount --propagation private "$ROOT/examples/oci/build.sh" \
-        "$DEBS" | tail -n 1)
+    said=$(RELEASE=$RELEASE MIRROR=$(mirror) env -u CONTAINERS_CONF unshare --mount --propagation private \
+        "$ROOT/examples/oci/build.sh" "$DEBS" | tail -n 1)
     [ "$said" = "$IMAGE" ] || fail "said $said"
     buildah images
 }
