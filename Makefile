@@ -112,7 +112,7 @@ BENCH_SKELETON := $(B)/bpf/sieve_bench.skel.h $(B)/bpf/reply_bench.skel.h
 
 .DELETE_ON_ERROR:
 .PHONY: all programs deps check faults sanitize coverage vmtest soak demo demo-fleet bench bench-pages sizing figures install install-lab uninstall deb \
-	deb-test clean format tidy
+	deb-test oci oci-test clean format tidy
 
 all: programs $(B)/unit-tests $(B)/bpf-tests $(B)/service-tests $(B)/fleet-tests
 
@@ -388,6 +388,13 @@ deb-test: deb
 	tests/packages/chroot.sh $(DEBS)
 	tests/packages/systemd.sh $(DEBS)
 	$(if $(RELEASE),,tests/packages/reproducible.sh $(DEBS))
+
+# A container image of these packages, and its test: docs/containers.md.
+oci: deb
+	$(if $(RELEASE),RELEASE=$(RELEASE)) examples/oci/build.sh $(DEBS)
+
+oci-test: deb
+	$(if $(RELEASE),RELEASE=$(RELEASE)) tests/packages/oci.sh $(DEBS)
 
 format:
 	find bpf include userspace tests \( -name '*.[ch]' -o -name '*.[ch]pp' \) -exec clang-format -i {} +

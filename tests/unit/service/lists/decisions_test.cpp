@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/lists/decisions.hpp"
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <random>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -220,14 +222,19 @@ TEST(Decisions, OfLapi17AreRead) {
     auto parsed = parse(text);
     ASSERT_TRUE(parsed) << parsed.error().message;
     using std::chrono::seconds;
+    const auto id = [&](std::uint64_t number, const std::string& origin) {
+        const auto place = std::ranges::find(parsed->origins, origin) - parsed->origins.begin();
+        return entry_id(number, static_cast<std::uint8_t>(place + 1));
+    };
     EXPECT_EQ(parsed->added,
-              (std::vector<TimedEntry>{entry("192.0.2.1", 5001, now + seconds(14396)),
-                                       entry("2001:db8::7", 5002, now + seconds(601923)),
-                                       entry("198.51.100.128/25", 5003, now + seconds(82801))}));
+              (std::vector<TimedEntry>{
+                  entry("192.0.2.1", id(5001, "crowdsec"), now + seconds(14396)),
+                  entry("2001:db8::7", id(5002, "lists:firehol_botscout_7d"), now + seconds(601923)),
+                  entry("198.51.100.128/25", id(5003, "CAPI"), now + seconds(82801))}));
     ASSERT_EQ(parsed->deleted.size(), 2U);
     EXPECT_EQ(parsed->deleted[0].prefix, test::prefix_of("192.0.2.4"));
     EXPECT_EQ(parsed->deleted[1].prefix, test::prefix_of("198.51.100.0/25"));
-    EXPECT_EQ(parsed->deleted[1].id, 17U);
+    EXPECT_EQ(parsed->deleted[1].id, id(17, "lists"));
     EXPECT_EQ(parsed->ignored, 3U); // a captcha, a simulated one, a country
     EXPECT_EQ(parsed->unusable, 0U);
     for (const char* none : {R"({"new":null,"deleted":[]})", R"({"deleted":null,"links":null,"new":[]})"}) {
