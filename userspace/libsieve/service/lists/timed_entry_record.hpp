@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Timed entries as fixed-size records, for files. All numbers are little-endian, as on every supported machine.
+// Timed entries as fixed-size records, for files. All numbers are little-endian, as on every supported
+// machine.
 #pragma once
 
 #include <cstddef>
