@@ -15,9 +15,11 @@ FUZZ_FLAGS  := -O1 -g1 -fno-omit-frame-pointer -Wall -Wextra -Werror \
 FUZZ_ROOMS   := util keys feeds packets image
 FUZZ_LIB_SRC := $(shell find $(FUZZ_ROOMS:%=userspace/libsieve/%) -name '*.cpp') \
                 $(sort $(wildcard $(addprefix userspace/libsieve/filters/kinds/,*.cpp */*_kind.cpp exact/*.cpp)))
-FUZZ_CLI_OBJ := $(addprefix $(FUZZ)/userspace/,front-end/set_argument.o libsieve/control/spec/build_options.o)
+FUZZ_CLI_OBJ := $(addprefix $(FUZZ)/userspace/,front-end/set_argument.o libsieve/control/spec/build_options.o \
+                libsieve/service/download/http_access.o)
 FUZZ_TOML_SRC := $(wildcard userspace/libsieve/service/config/*.cpp) \
-                 $(addprefix userspace/libsieve/service/,safety/guards.cpp download/libcurl_on_demand.cpp download/url.cpp)
+                 $(addprefix userspace/libsieve/service/,safety/guards.cpp $(addprefix download/,exposed_password.cpp \
+                 http_access.cpp libcurl_on_demand.cpp url.cpp))
 FUZZ_TOML_OBJ := $(FUZZ)/userspace/libsieve/control/spec/build_options.o $(call objects,$(FUZZ_TOML_SRC),$(FUZZ))
 FUZZ_LIVE_OBJ := $(addprefix $(FUZZ)/userspace/libsieve/service/lists/,timed_entry.o decision_file.o timed_entry_record.o \
                  ban.o decisions.o plain_addresses.o record_log.o)
