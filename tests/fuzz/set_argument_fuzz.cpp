@@ -13,6 +13,7 @@
 #include "front-end/set_argument.hpp"
 #include "fuzz/support.hpp"
 #include "libsieve/control/spec/build_options.hpp"
+#include "libsieve/feeds/text/protocols.hpp"
 
 namespace {
 
@@ -56,6 +57,13 @@ std::vector<std::string> pieces_of(std::string_view text) {
         else
             pieces.back() += c;
     return pieces;
+}
+
+// Whether a piece after an option `dport=`, `sport=` or `proto=` is one more of its values.
+bool is_value_of(std::string_view option, const std::string& piece) {
+    if (piece.empty()) return false;
+    if (piece[0] >= '0' && piece[0] <= '9') return true;
+    return option == "proto" && sieve::protocol_number(piece) >= 0;
 }
 
 // A number of plain digits; nothing for any other way to write one, which this model does not judge.
@@ -122,6 +130,10 @@ Wanted read(const std::string& text) {
                 if (number <= last) wanted.good = false;
                 i++;
             }
+        } else if (name == "dport" || name == "sport" || name == "proto") {
+            // A condition, whose values this model does not judge. They go on as long as pieces look like values.
+            wanted.known = false;
+            while (i + 1 < pieces.size() && is_value_of(name, pieces[i + 1])) i++;
         } else if (std::ranges::find(other_options, name) != other_options.end()) {
             wanted.known = false;
         } else {

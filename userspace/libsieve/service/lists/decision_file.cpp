@@ -40,10 +40,10 @@ void put_text(char (&to)[size], const std::string& text) {
     std::memcpy(to, text.data(), std::min(text.size(), size - 1));
 }
 
-// Whatever the bytes are.
+// Whatever the bytes are, and never longer than what put_text writes.
 template <std::size_t size>
 std::string text_of(const char (&from)[size]) {
-    return printable({from, ::strnlen(from, size - 1)});
+    return printable({from, ::strnlen(from, size - 1)}).substr(0, size - 1);
 }
 
 } // namespace
