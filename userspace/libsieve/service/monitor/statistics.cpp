@@ -262,6 +262,11 @@ StatisticsCopy Statistics::record() const {
     return record_;
 }
 
+Totals Statistics::totals() const {
+    const std::lock_guard lock(mutex_);
+    return totals_;
+}
+
 HookTotals Statistics::totals(const HookId& hook) const {
     const std::lock_guard lock(mutex_);
     return totals_.hook(hook);

@@ -193,6 +193,7 @@ class Statistics {
     void observe(const std::vector<control::Sample>& samples, Clock::time_point at = Clock::now());
 
     [[nodiscard]] StatisticsCopy record() const;
+    [[nodiscard]] Totals totals() const; // of everything at one moment
     [[nodiscard]] HookTotals totals(const HookId& hook) const;
     [[nodiscard]] SetTotals totals(const HookId& hook, const std::string& set) const;
     // The moments of the last hour, oldest first.
