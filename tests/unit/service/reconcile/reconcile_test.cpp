@@ -17,7 +17,7 @@ class Reconcile : public testing::Test {
     Files files;
     FakeKernel kernel;
     Configuration configuration;
-    WantedSets wanted;
+    WantedVersions wanted;
 
     Reconcile() {
         kernel.running.table.unreadable = SIEVE_ACTION_DROP; // the configuration's default

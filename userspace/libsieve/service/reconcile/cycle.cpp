@@ -221,7 +221,7 @@ class Cycle {
 
     [[nodiscard]] Result<Plan> plan_for(const std::vector<SetSurvey>& surveys) {
         SIEVE_ASSIGN(const Pauses pauses, state_.pauses());
-        Plan plan = make_plan(kernel_, configuration_, wanted_sets(surveys), managed_, pauses);
+        Plan plan = make_plan(kernel_, configuration_, wanted_versions(surveys), managed_, pauses);
         refuse_lockouts(plan, surveys, state_);
         return plan;
     }
@@ -672,10 +672,10 @@ Result<std::vector<SetSurvey>> survey_sets(const Configuration& configuration, c
     return survey(configuration, nullptr, addresses, state, options, sandbox, observer);
 }
 
-WantedSets wanted_sets(const std::vector<SetSurvey>& surveys) {
-    WantedSets wanted;
+WantedVersions wanted_versions(const std::vector<SetSurvey>& surveys) {
+    WantedVersions wanted;
     for (const SetSurvey& survey : surveys) {
-        WantedSet& set = wanted[survey.set->name];
+        WantedVersion& set = wanted[survey.set->name];
         set.together = survey.together;
         if (survey.changed()) {
             set.filter = WantedFilter::new_build;
