@@ -83,7 +83,8 @@ bool can_lock_out(const HookPlan& hook) {
 
 } // namespace
 
-void refuse_lockouts(Plan& plan, const std::vector<SetSurvey>& surveys, const StateDirectory& state) {
+void refuse_lockouts(ReconcilePlan& plan, const std::vector<SetSurvey>& surveys,
+                     const StateDirectory& state) {
     if (surveys.empty()) return;
     for (HookPlan& hook : plan.hooks) {
         if (!can_lock_out(hook)) continue;

@@ -469,14 +469,15 @@ std::string waiting_text(const WaitingSet& set) {
     return fmt::format("set {} waits for set {}", set.name, set.behind);
 }
 
-bool Plan::nothing_to_do() const {
+bool ReconcilePlan::nothing_to_do() const {
     return std::all_of(hooks.begin(), hooks.end(),
                        [](const HookPlan& hook) { return hook.step == HookStep::nothing && !hook.obstacle; });
 }
 
-Plan make_plan(control::Kernel& kernel, const Configuration& configuration, const WantedVersions& wanted,
-               const std::vector<ManagedHook>& managed, const Pauses& pauses) {
-    Plan plan;
+ReconcilePlan make_plan(control::Kernel& kernel, const Configuration& configuration,
+                        const WantedVersions& wanted, const std::vector<ManagedHook>& managed,
+                        const Pauses& pauses) {
+    ReconcilePlan plan;
     const std::vector<kernel::Interface> interfaces = kernel.interfaces();
     for (const kernel::Interface& interface : interfaces)
         for (const kernel::HookPoint point : kernel::all_hook_points) {
