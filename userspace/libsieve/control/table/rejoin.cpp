@@ -161,7 +161,8 @@ Result<Rejoined> rejoin(Kernel& kernel, const HookName& name, const std::vector<
     joinable = largest_group(std::move(joinable), observer);
     std::optional<Joined> joined;
     if (!joinable.empty()) {
-        SIEVE_ASSIGN(const std::vector<Question> host, lockout_questions(safety, name.interface, point));
+        SIEVE_ASSIGN(const std::vector<LockoutQuestion> host,
+                     lockout_questions(safety, name.interface, point));
         SIEVE_ASSIGN(joined,
                      make_joint(kernel, point, joinable, keys_of(host, joinable.front().set.fields), build));
     }
