@@ -34,9 +34,9 @@ class StandIn final : public LocalNode {
         set.identity = digest_of(in_force_);
         return {{"bad", set}};
     }
-    [[nodiscard]] Result<Running> running() const override {
+    [[nodiscard]] Result<RunningFilters> running() const override {
         const std::lock_guard lock(mutex_);
-        return Running{.identities = {{"bad", {digest_of(in_force_)}}}};
+        return RunningFilters{.identities = {{"bad", {digest_of(in_force_)}}}};
     }
     [[nodiscard]] Traffic traffic() const override {
         const std::lock_guard lock(mutex_);
