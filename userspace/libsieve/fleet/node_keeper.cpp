@@ -389,15 +389,15 @@ NodeView NodeKeeper::view() {
 }
 
 Status NodeKeeper::accept(const SignedManifest& manifest) {
-    SIEVE_ASSIGN(const std::optional<Accepted> before, state_->store.accepted());
+    SIEVE_ASSIGN(const std::optional<AcceptedManifest> before, state_->store.accepted());
     SIEVE_TRY(check_succession(manifest, before, state_->settings.trusted, milliseconds_now()));
-    const Accepted accepted = accepted_as(manifest, before);
+    const AcceptedManifest accepted = accepted_as(manifest, before);
     if (before == accepted) return {};
     return state_->store.accept(accepted);
 }
 
 Status NodeKeeper::bring_in(const SignedManifest& manifest) {
-    SIEVE_ASSIGN(const std::optional<Accepted> accepted, state_->store.accepted());
+    SIEVE_ASSIGN(const std::optional<AcceptedManifest> accepted, state_->store.accepted());
     SIEVE_TRY(check_turn(manifest, accepted, state_->store.held().empty()));
     {
         const std::lock_guard lock(state_->mutex);
