@@ -34,9 +34,9 @@ class StandIn final : public LocalNode {
         set.identity = digest_of(in_force_);
         return {{"bad", set}};
     }
-    [[nodiscard]] Result<RunningFilters> running() const override {
+    [[nodiscard]] Result<FiltersInForce> running() const override {
         const std::lock_guard lock(mutex_);
-        return RunningFilters{.identities = {{"bad", {digest_of(in_force_)}}}};
+        return FiltersInForce{.identities = {{"bad", {digest_of(in_force_)}}}};
     }
     [[nodiscard]] Traffic traffic() const override {
         const std::lock_guard lock(mutex_);

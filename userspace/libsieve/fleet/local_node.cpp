@@ -29,10 +29,10 @@ std::map<std::string, LocalSet> HostNode::sets() const {
     return sets;
 }
 
-Result<RunningFilters> HostNode::running() const {
+Result<FiltersInForce> HostNode::running() const {
     SIEVE_ASSIGN(const std::vector<control::Sample> samples, control::take_samples(kernel_, {}));
     const service::watching::StatisticsCopy record = statistics_.record();
-    RunningFilters running;
+    FiltersInForce running;
     for (const control::Sample& sample : samples) {
         const service::InterfaceConfiguration* entry =
             service::entry_for(record.configuration, sample.interface, sample.point);

@@ -311,7 +311,7 @@ struct NodeKeeper::State {
 
     // Whether the kernel runs what the daemon remembers of these sets, and nothing else in their names.
     [[nodiscard]] Result<bool> all_run(const Expectations& expected, std::string& trouble) const {
-        SIEVE_ASSIGN(const RunningFilters running, node.running());
+        SIEVE_ASSIGN(const FiltersInForce running, node.running());
         const std::map<std::string, LocalSet> local = node.sets();
         for (const auto& [name, wanted] : expected) {
             const auto here = local.find(name);

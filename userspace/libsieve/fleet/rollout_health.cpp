@@ -49,8 +49,9 @@ RolloutRecord next_stage(const SignedManifest& published, RolloutRecord record) 
 }
 
 RolloutRecord stopped(const SignedManifest& published, RolloutRecord record, std::string why) {
-    record.state = published.manifest.rollout.on_failure == OnFailure::rollback ? RolloutState::rolled_back
-                                                                                : RolloutState::halted;
+    record.state = published.manifest.rollout.on_failure == OnRolloutFailure::rollback
+                       ? RolloutState::rolled_back
+                       : RolloutState::halted;
     record.why = std::move(why);
     return record;
 }
