@@ -432,8 +432,9 @@ Status LiveSet::add_latest(Image& image) {
     if (added.empty()) return {};
     SIEVE_ASSIGN(const std::unique_ptr<ChangeableTable> table,
                  kind_of(image.lookup()).exact()->open_table(image.lookup(), image.file(), image.filter()));
-    SIEVE_ASSIGN(const TableChange done, table->change(
-                                             KeySet(fields()), added, [] { return Status(); }, never_ends));
+    SIEVE_ASSIGN(const TableChangeResult done,
+                 table->change(
+                     KeySet(fields()), added, [] { return Status(); }, never_ends));
     if (!done.full.empty())
         return bad_input(fmt::format("set {}: {} keys that came while its image was built do not fit into it",
                                      name(), done.full.size()));
