@@ -465,8 +465,8 @@ Result<LiveChange> LiveSet::finish_rebuild(control::Kernel& kernel, Image image,
         SIEVE_ASSIGN(journal, Journal::create(journal_path(identity), rebuilding_->since));
         return {};
     };
-    Result<Published> published = publish_image(kernel, *state_, options_.set, image,
-                                                rebuilding_->timed_entries, start_journal, observer);
+    Result<PublishedImage> published = publish_image(kernel, *state_, options_.set, image,
+                                                     rebuilding_->timed_entries, start_journal, observer);
     if (!published) {
         abandon_rebuild();
         return tl::unexpected(std::move(published.error()));
