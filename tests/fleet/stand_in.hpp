@@ -38,7 +38,7 @@ class StandIn final : public LocalNode {
         const std::lock_guard lock(mutex_);
         return FiltersInForce{.identities = {{"bad", {digest_of(in_force_)}}}};
     }
-    [[nodiscard]] Traffic traffic() const override {
+    [[nodiscard]] NodeTraffic traffic() const override {
         const std::lock_guard lock(mutex_);
         // A list that says so drops half of all packets from now on.
         packets_ += 2000;

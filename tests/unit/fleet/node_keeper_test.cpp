@@ -34,7 +34,7 @@ class Daemon final : public LocalNode {
         const std::lock_guard lock(mutex_);
         return running_;
     }
-    [[nodiscard]] Traffic traffic() const override { return {}; }
+    [[nodiscard]] NodeTraffic traffic() const override { return {}; }
     void note(const service::watching::FleetStanding& standing) const override {
         const std::lock_guard lock(mutex_);
         told_ = standing;

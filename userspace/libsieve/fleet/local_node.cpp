@@ -49,8 +49,8 @@ void HostNode::note(const service::watching::FleetStanding& standing) const {
     statistics_.note_fleet(standing);
 }
 
-Traffic HostNode::traffic() const {
-    Traffic traffic;
+NodeTraffic HostNode::traffic() const {
+    NodeTraffic traffic;
     const auto samples = statistics_.observe(kernel_);
     if (!samples) return traffic;
     for (const control::Sample& sample : *samples) {

@@ -39,7 +39,7 @@ class LocalNode {
     [[nodiscard]] virtual std::map<std::string, LocalSet> sets() const = 0;
     [[nodiscard]] virtual Result<FiltersInForce> running() const = 0;
     // Of all hooks, since the daemon began to count.
-    [[nodiscard]] virtual Traffic traffic() const = 0;
+    [[nodiscard]] virtual NodeTraffic traffic() const = 0;
     // For metrics and the status page.
     virtual void note(const service::watching::FleetStanding&) const {}
 };
@@ -51,7 +51,7 @@ class HostNode final : public LocalNode {
         : statistics_(statistics), kernel_(kernel) {}
     [[nodiscard]] std::map<std::string, LocalSet> sets() const override;
     [[nodiscard]] Result<FiltersInForce> running() const override;
-    [[nodiscard]] Traffic traffic() const override;
+    [[nodiscard]] NodeTraffic traffic() const override;
     void note(const service::watching::FleetStanding& standing) const override;
 
   private:

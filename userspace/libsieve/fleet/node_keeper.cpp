@@ -49,7 +49,7 @@ Result<std::string> content_digest(const std::string& path) {
     }
 }
 
-Traffic difference(const Traffic& now, const Traffic& then) {
+NodeTraffic difference(const NodeTraffic& now, const NodeTraffic& then) {
     const auto since = [](std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; };
     return {since(now.packets, then.packets), since(now.matched, then.matched),
             since(now.dropped, then.dropped)};
@@ -81,9 +81,9 @@ struct NodeKeeper::State {
     FollowerNews news;
     std::string last_error; // of any kind
     std::chrono::system_clock::time_point last_error_at;
-    Traffic counted;               // when the last switch had come into force
-    std::optional<Traffic> before; // the last switch, since what was before it had come into force
-    Traffic traffic;
+    NodeTraffic counted;               // when the last switch had come into force
+    std::optional<NodeTraffic> before; // the last switch, since what was before it had come into force
+    NodeTraffic traffic;
     std::optional<Clock::time_point> traffic_at;
 
     std::thread worker;
@@ -331,7 +331,7 @@ struct NodeKeeper::State {
     // Packets that come while a manifest is on its way in are neither before nor after.
     enum class When : std::uint8_t { before, after };
     void count_traffic(When when) {
-        const Traffic now = node.traffic();
+        const NodeTraffic now = node.traffic();
         const std::lock_guard lock(mutex);
         if (when == When::before)
             before = difference(now, counted);
@@ -356,7 +356,7 @@ struct NodeKeeper::State {
         view.wanted = wanted ? wanted->digest : std::string();
         view.state = state;
         view.error = error;
-        view.before = before.value_or(Traffic{});
+        view.before = before.value_or(NodeTraffic{});
         view.after = difference(traffic, counted);
         return view;
     }

@@ -9,7 +9,7 @@ namespace sieve::fleet {
 
 std::optional<double> dropped_jump(const NodeReport& report) {
     if (report.before.packets < fewest_packets || report.after.packets < fewest_packets) return std::nullopt;
-    const auto share = [](const Traffic& traffic) {
+    const auto share = [](const NodeTraffic& traffic) {
         return static_cast<double>(traffic.dropped) / static_cast<double>(traffic.packets);
     };
     return share(report.after) - share(report.before);
