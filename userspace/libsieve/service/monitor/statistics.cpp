@@ -172,7 +172,7 @@ void Statistics::note_cycle_failed(const Error& error, const CycleTimes& times) 
     record_.cycle_error = error.message;
 }
 
-void Statistics::note_live_change(const std::string& name, const LiveChange& change) {
+void Statistics::note_live_change(const std::string& name, const LiveChangeNote& change) {
     const std::lock_guard lock(mutex_);
     SetHistory& set = record_.sets[name];
     set.live_changes++;
