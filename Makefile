@@ -47,7 +47,7 @@ $(B)/userspace/libsieve/filters/%.o $(B)/userspace/libsieve/build/%.o \
 $(B)/userspace/libsieve/analysis/%.o: CXXFLAGS += -ffp-contract=off
 # Tests and front ends compile in half the time so, and leave all work to libsieve.
 $(B)/tests/unit/%.o $(B)/tests/bpf/%.o $(B)/tests/service/%.o $(B)/tests/fleet/%.o $(B)/userspace/front-end/%.o \
-$(B)/userspace/xdp-sieve/%.o $(B)/userspace/xdp-sieved/%.o: CXXFLAGS += -O1
+$(B)/userspace/xdp-sieve/%.o $(B)/userspace/xdp-sieved/%.o $(B)/userspace/sieve-bench/%.o: CXXFLAGS += -O1
 # ThreadSanitizer must not see half of oneTBB: see task_pool.hpp.
 $(B)/userspace/libsieve/util/task_pool.o: CXXFLAGS += -fno-sanitize=thread -O2
 CPPFLAGS += -Iinclude -Iuserspace -Itests -I$(B)/bpf
@@ -70,9 +70,10 @@ SERVICE_SRC := $(sort $(shell find userspace/libsieve/service -name '*.cpp'))
 FLEET_SRC := $(sort $(shell find userspace/libsieve/fleet -name '*.cpp'))
 # Only the benchmarks need these libraries; the installed library does not.
 MEASURE_SRC := $(sort $(shell find userspace/libsieve/bench -name '*.cpp'))
-CLI_SRC  := $(sort $(shell find userspace/xdp-sieve userspace/front-end -name '*.cpp'))
+CLI_SRC  := $(sort $(shell find userspace/xdp-sieve -name '*.cpp'))
 DAEMON_SRC := $(sort $(shell find userspace/xdp-sieved -name '*.cpp'))
 LAB_SRC  := $(sort $(shell find userspace/sieve-lab -name '*.cpp'))
+BENCH_SRC := $(sort $(shell find userspace/sieve-bench -name '*.cpp'))
 UNIT_SRC := $(sort $(shell find tests/unit tests/model -name "*.cpp"))
 KERN_SRC := $(sort $(shell find tests/bpf tests/model -name "*.cpp"))
 SERVICE_TEST_SRC := $(sort $(shell find tests/service -name "*.cpp"))
@@ -95,12 +96,14 @@ FLEET_OBJ := $(call objects,$(FLEET_SRC),$(B))
 FLEET_TEST_OBJ := $(call objects,$(FLEET_TEST_SRC),$(B))
 MEASURE_OBJ := $(call objects,$(MEASURE_SRC),$(B))
 CLI_OBJ  := $(call objects,$(CLI_SRC),$(B))
-DAEMON_OBJ := $(call objects,$(DAEMON_SRC) $(SHARED_SRC),$(B))
+DAEMON_OBJ := $(call objects,$(DAEMON_SRC),$(B))
+SHARED_OBJ := $(call objects,$(SHARED_SRC),$(B))
 LAB_OBJ  := $(call objects,$(LAB_SRC),$(B))
+BENCH_OBJ := $(call objects,$(BENCH_SRC),$(B))
 UNIT_OBJ := $(call objects,$(UNIT_SRC),$(B))
 KERN_OBJ := $(call objects,$(KERN_SRC),$(B))
 # Each source is a program.
-BENCH_OBJ := $(patsubst %.cpp,$(B)/%.o,$(sort $(wildcard tests/bench/*.cpp)))
+MEASUREMENT_OBJ := $(patsubst %.cpp,$(B)/%.o,$(sort $(wildcard tests/bench/*.cpp)))
 
 # One object for each hook: XDP, and tc's ingress and egress. The one that notes flows is nothing without a controller,
 # so it is not installed.
@@ -117,7 +120,8 @@ BENCH_SKELETON := $(B)/bpf/sieve_bench.skel.h $(B)/bpf/reply_bench.skel.h
 all: programs $(B)/unit-tests $(B)/bpf-tests $(B)/service-tests $(B)/fleet-tests
 
 # What `make install` and `make install-lab` install.
-programs: $(BPF_OBJ) $(B)/libsieve.so $(B)/libsieve.a $(B)/xdp-sieve $(B)/xdp-sieved $(B)/sieve-lab
+programs: $(BPF_OBJ) $(B)/libsieve.so $(B)/libsieve.a $(B)/xdp-sieve $(B)/xdp-sieved $(B)/sieve-lab \
+	$(B)/sieve-bench
 
 deps:
 	scripts/install-deps.sh
@@ -173,18 +177,24 @@ $(B)/libsieve-fleet.a: $(FLEET_OBJ)
 $(B)/libsieve-bench.a: $(MEASURE_OBJ)
 	rm -f $@ && $(AR) rcs $@ $^
 
-$(B)/xdp-sieve: $(CLI_OBJ) $(B)/libsieve-bench.a $(B)/libsieve-fleet.a $(B)/libsieve-service.a $(B)/libsieve.a
+$(B)/libsieve-front-end.a: $(SHARED_OBJ)
+	rm -f $@ && $(AR) rcs $@ $^
+
+$(B)/xdp-sieve: $(CLI_OBJ) $(B)/libsieve-front-end.a $(B)/libsieve-fleet.a $(B)/libsieve-service.a $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(SERVICE_LIBS) $(LIBS) -o $@
 
-$(B)/xdp-sieved: $(DAEMON_OBJ) $(B)/libsieve-fleet.a $(B)/libsieve-service.a $(B)/libsieve.a
+$(B)/xdp-sieved: $(DAEMON_OBJ) $(B)/libsieve-front-end.a $(B)/libsieve-fleet.a $(B)/libsieve-service.a $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(SERVICE_LIBS) $(LIBS) -o $@
 
 $(B)/sieve-lab: $(LAB_OBJ) $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(LIBS) -o $@
 
+$(B)/sieve-bench: $(BENCH_OBJ) $(B)/libsieve-front-end.a $(B)/libsieve-bench.a $(B)/libsieve.a
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(LIBS) -o $@
+
 # The unit tests also cover the lab's own arithmetic and the command line's parsing.
 $(B)/unit-tests: $(UNIT_OBJ) $(filter-out %/main.o,$(LAB_OBJ) $(CLI_OBJ)) $(B)/libsieve-bench.a \
-		$(B)/libsieve-fleet.a $(B)/libsieve-service.a $(B)/libsieve.a
+		$(B)/libsieve-front-end.a $(B)/libsieve-fleet.a $(B)/libsieve-service.a $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lgtest -larchive $(SERVICE_LIBS) $(LIBS) -o $@
 
 # This program starts refreshes, so it has its own main().
@@ -199,8 +209,8 @@ $(B)/bpf-tests: $(KERN_OBJ) $(B)/libsieve-bench.a $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lgtest -lgtest_main $(LIBS) -o $@
 
 ALL_OBJ := $(DAEMON_OBJ) $(FLEET_OBJ) $(FLEET_TEST_OBJ) $(SERVICE_OBJ) \
-	$(SERVICE_TEST_OBJ) $(BENCH_OBJ) $(MEASURE_OBJ) $(LIB_OBJ) \
-	$(CLI_OBJ) $(UNIT_OBJ) $(LAB_OBJ) $(KERN_OBJ)
+	$(SERVICE_TEST_OBJ) $(MEASUREMENT_OBJ) $(BENCH_OBJ) $(MEASURE_OBJ) $(LIB_OBJ) \
+	$(SHARED_OBJ) $(CLI_OBJ) $(UNIT_OBJ) $(LAB_OBJ) $(KERN_OBJ)
 -include $(ALL_OBJ:.o=.d)
 
 demo:
@@ -216,10 +226,10 @@ check:
 # BENCH holds further arguments, such as --quick or --keys 1e8, and PREFIXES the lists of prefixes. set-bench tabulates
 # effort against rate, by kind.
 PREFIXES ?= tests/data/de-ipv4.cidr,tests/data/de-ipv6.cidr,table:1e5,table:1e6,table6:2e5
-bench: $(B)/xdp-sieve $(B)/set-bench $(B)/live-bench $(B)/sandbox-bench
+bench: $(B)/sieve-bench $(B)/xdp-sieve $(B)/set-bench $(B)/live-bench $(B)/sandbox-bench
 	@mkdir -p $(B)/bench
-	$(B)/xdp-sieve bench $(BENCH) --output $(B)/bench/kernel.json
-	$(B)/xdp-sieve bench --prefixes $(PREFIXES) $(BENCH) --output $(B)/bench/prefixes.json
+	$(B)/sieve-bench $(BENCH) --output $(B)/bench/kernel.json
+	$(B)/sieve-bench --prefixes $(PREFIXES) $(BENCH) --output $(B)/bench/prefixes.json
 	$(B)/set-bench --benchmark_out=$(B)/bench/user.json --benchmark_out_format=json
 	$(B)/live-bench --output $(B)/bench/live.json
 	$(B)/sandbox-bench
@@ -250,7 +260,7 @@ ifeq ($(ARCH),arm64)
 vmtest: $(B)/unit-tests $(B)/bpf-tests
 	scripts/vmtest_arm64.sh
 else
-vmtest: $(BPF_OBJ) $(B)/xdp-sieve $(B)/bpf-tests
+vmtest: $(BPF_OBJ) $(B)/xdp-sieve $(B)/sieve-bench $(B)/bpf-tests
 	scripts/vmtest.sh
 endif
 
@@ -293,7 +303,7 @@ SYSCONFDIR ?= $(if $(filter /usr /usr/local,$(PREFIX)),/etc,$(PREFIX)/etc)
 # Each command has a page of its own, made of the one that describes them all.
 COMMAND_PAGES = $(addprefix $(B)/man/,$(shell scripts/man_pages.py --list))
 MAN_PAGES = $(COMMAND_PAGES) docs/xdp-sieved.8 docs/xdp-sieve.toml.5
-LAB_PAGE := docs/sieve-lab.1
+LAB_PAGES := docs/sieve-lab.1 docs/sieve-bench.8
 # man_page PAGE: where a page goes.
 man_page  = $(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $1))/$(notdir $1)
 # install_page PAGE: pages name installed files under /usr/local, the default prefix.
@@ -344,17 +354,17 @@ install: $(BPF_OBJ) $(B)/libsieve.so $(B)/libsieve.a $(B)/xdp-sieve $(B)/xdp-sie
 		chmod 644 $(DESTDIR)$(LIBDIR)/pkgconfig/$$name.pc; \
 	done
 
-# The experiments are not part of `make install`: only readers of the papers need them.
-install-lab: $(B)/sieve-lab
-	install -D -m 755 $(B)/sieve-lab $(DESTDIR)$(PREFIX)/bin/sieve-lab
-	$(call install_page,$(LAB_PAGE))
+# Experiments and benchmark are not part of `make install`: whoever filters packets needs neither.
+install-lab: $(B)/sieve-lab $(B)/sieve-bench
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $^
+	$(foreach page,$(LAB_PAGES),$(call install_page,$(page)) &&) true
 
 # Removes what `make install` brought, and ends nothing. An administrator's configuration and lists stay.
 uninstall:
 	@[ -n "$(DESTDIR)" ] || scripts/still-running.sh $(PREFIX)/bin/xdp-sieve
-	rm -f $(DESTDIR)$(PREFIX)/bin/xdp-sieve $(DESTDIR)$(PREFIX)/bin/sieve-lab
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,xdp-sieve sieve-lab sieve-bench)
 	rm -f $(DESTDIR)$(PREFIX)/sbin/xdp-sieved $(DESTDIR)$(UNITDIR)/xdp-sieved.service
-	rm -f $(foreach page,$(MAN_PAGES) $(LAB_PAGE),$(call man_page,$(page)))
+	rm -f $(foreach page,$(MAN_PAGES) $(LAB_PAGES),$(call man_page,$(page)))
 	rm -f $(EXAMPLE_FILES:%=$(DESTDIR)$(PREFIX)/$(EXAMPLES)/%)
 	rm -f $(foreach one,$(COMPLETIONS),$(call completion_file,$(one))) $(MORE_COMPLETIONS:%=$(DESTDIR)%)
 	rm -f $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/lib/xdp-sieve/%.bpf.o)
@@ -401,7 +411,7 @@ format:
 
 # The analyser reports a leak in xdp_sieve.skel.h. bpftool generates that header, so the leak is not ours.
 tidy: $(SKELETON) $(BENCH_SKELETON)
-	printf '%s\n' $(LIB_SRC) $(CLI_SRC) | xargs -P $$(nproc) -n 1 sh -c \
+	printf '%s\n' $(LIB_SRC) $(SHARED_SRC) $(CLI_SRC) | xargs -P $$(nproc) -n 1 sh -c \
 		'clang-tidy --quiet "$$0" -- -std=c++20 $(CPPFLAGS) -I. 2>/dev/null'
 
 clean:

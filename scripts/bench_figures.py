@@ -6,7 +6,7 @@ usage: bench_figures.py RESULTS PAGE.md DIRECTORY
 
 RESULTS is a directory of kernel.json and user.json, prefixes.json if prefixes were measured, and scale.json if
 scripts/build_scale.py was run. Parts may have been measured by themselves since: exact.json adds what set-bench says of
-that kind; lookups.json and loading.json (`xdp-sieve bench --lookups`, `--loading`) replace those of kernel.json. Writes
+that kind; lookups.json and loading.json (`sieve-bench --lookups`, `--loading`) replace those of kernel.json. Writes
 PAGE.md and DIRECTORY/bench-*.gp, each of which writes docs/figures/bench-*.svg.
 """
 
@@ -153,7 +153,7 @@ def exact_sizes(table, user):
     kinds |= {one["name"].split("/")[1]: one["bits_per_key"] for one in user["benchmarks"]
               if one["name"].startswith("build/") and "bits_per_key" in one}
     if missing := WITHOUT_RATE - set(kinds):
-        sys.exit(f"bench_figures: no size of {', '.join(sorted(missing))}: run set-bench and xdp-sieve bench anew")
+        sys.exit(f"bench_figures: no size of {', '.join(sorted(missing))}: run set-bench and sieve-bench anew")
     least = least_exact_bits(table["keys"])
     return [(f"least exact set: none, {least:.1f}", least)] + [
         (f"{kind}: none, {kinds[kind]:.1f}", kinds[kind]) for kind in sorted(WITHOUT_RATE)]
@@ -435,7 +435,7 @@ def page(numbers, prefixes, measured_on, user, names):
     if prefixes and measured_on != numbers.get("machine"):
         yield f"The numbers of prefixes are of {machine_text(measured_on)}"
     for part, machine in numbers["apart"].items():
-        yield (f"The numbers of {part} are of a run of their own (`xdp-sieve bench --{part}`), on "
+        yield (f"The numbers of {part} are of a run of their own (`sieve-bench --{part}`), on "
                f"{machine_text(machine)}")
     yield ""
     for name in names:

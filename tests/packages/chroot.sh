@@ -69,6 +69,7 @@ programs() {
         xdp-sieve query /tmp/list.sieve 192.0.2.2'
     said=$(within xdp-sieve query /tmp/list.sieve 203.0.113.9) && fail "said $said"
     [ -n "$(within sieve-lab list)" ] || fail "sieve-lab lists nothing"
+    within sieve-bench --version
     # The example is a correct configuration, with its lists.
     local example=/usr/share/doc/xdp-sieve/examples/xdp-sieve.toml
     grep -qF 'set blocklist: 2 entries' <<<"$(within xdp-sieve apply --check "$example")" ||
@@ -131,7 +132,7 @@ END
 
 man_pages() {
     local page
-    for page in "8 xdp-sieve" "8 xdp-sieve-load" "8 xdp-sieved" "5 xdp-sieve.toml" "1 sieve-lab"; do
+    for page in "8 xdp-sieve" "8 xdp-sieve-load" "8 xdp-sieved" "5 xdp-sieve.toml" "1 sieve-lab" "8 sieve-bench"; do
         # shellcheck disable=SC2086 # section and name
         within sh -c "MANPAGER=cat man $page" >"$WORK/page" 2>"$WORK/said" || fail "$page: $(cat "$WORK/said")"
         [ "$(wc -l <"$WORK/page")" -gt 30 ] || fail "$page is short"

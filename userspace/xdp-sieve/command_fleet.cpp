@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "front-end/format.hpp"
+#include "front-end/json_text.hpp"
 #include "front-end/output.hpp"
 #include "libsieve/fleet/fleet_status.hpp"
 #include "libsieve/fleet/publish.hpp"
@@ -15,8 +17,6 @@
 #include "libsieve/util/printable.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/fleet_arguments.hpp"
-#include "xdp-sieve/format.hpp"
-#include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/watch.hpp"
 
 namespace sieve::cli {

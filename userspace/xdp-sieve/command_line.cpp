@@ -25,8 +25,7 @@ constexpr Command commands[] = {
     {"resume", add_resume},   {"accept", add_accept}, {"ban", add_ban},         {"unban", add_unban},
     {"banned", add_banned},   {"apply", add_apply},   {"config", add_config},   {"publish", add_publish},
     {"fleet", add_fleet},     {"status", add_status}, {"stats", add_stats},     {"events", add_events},
-    {"top", add_top},         {"replay", add_replay}, {"bench", add_bench},     {"plan", add_plan},
-    {"kinds", add_kinds},
+    {"top", add_top},         {"replay", add_replay}, {"plan", add_plan},       {"kinds", add_kinds},
 };
 
 } // namespace
