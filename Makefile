@@ -47,7 +47,8 @@ $(B)/userspace/libsieve/filters/%.o $(B)/userspace/libsieve/build/%.o \
 $(B)/userspace/libsieve/analysis/%.o: CXXFLAGS += -ffp-contract=off
 # Tests and front ends compile in half the time so, and leave all work to libsieve.
 $(B)/tests/unit/%.o $(B)/tests/bpf/%.o $(B)/tests/service/%.o $(B)/tests/fleet/%.o $(B)/userspace/front-end/%.o \
-$(B)/userspace/xdp-sieve/%.o $(B)/userspace/xdp-sieved/%.o $(B)/userspace/sieve-bench/%.o: CXXFLAGS += -O1
+$(B)/userspace/xdp-sieve/%.o $(B)/userspace/xdp-sieved/%.o $(B)/userspace/sieve-bench/%.o \
+$(B)/userspace/xdp-sieve-fleet/%.o: CXXFLAGS += -O1
 # ThreadSanitizer must not see half of oneTBB: see task_pool.hpp.
 $(B)/userspace/libsieve/util/task_pool.o: CXXFLAGS += -fno-sanitize=thread -O2
 CPPFLAGS += -Iinclude -Iuserspace -Itests -I$(B)/bpf
@@ -58,6 +59,8 @@ CPPFLAGS += -Iinclude -Iuserspace -Itests -I$(B)/bpf
 PROMETHEUS_LIB := $(if $(filter arm64,$(ARCH)),-l:libprometheus-cpp-core.so.1.0,-lprometheus-cpp-core)
 SERVICE_LIBS := -Wl,--push-state,--as-needed -lseccomp -lsystemd -lmicrohttpd \
 	$(PROMETHEUS_LIB) -Wl,--pop-state
+# Only the programs of the package xdp-sieve-fleet.
+FLEET_LIBS := -lcrypto -lzstd
 LIBS     := -lxdp -lbpf -lmnl -lelf -lz -lfmt -lxxhash -ltbb -lpthread
 # Objects name their sources from the tree's root, so that the same sources give the same bytes anywhere.
 BPFFLAGS := -g -O2 -target bpf -mcpu=v3 -Wall -Wextra -Werror -ffile-prefix-map=$(CURDIR)=. -Iinclude \
@@ -72,6 +75,8 @@ FLEET_SRC := $(sort $(shell find userspace/libsieve/fleet -name '*.cpp'))
 MEASURE_SRC := $(sort $(shell find userspace/libsieve/bench -name '*.cpp'))
 CLI_SRC  := $(sort $(shell find userspace/xdp-sieve -name '*.cpp'))
 DAEMON_SRC := $(sort $(shell find userspace/xdp-sieved -name '*.cpp'))
+FLEET_CLI_SRC := $(sort $(shell find userspace/xdp-sieve-fleet/xdp-sieve -name '*.cpp'))
+FLEET_DAEMON_SRC := $(sort $(shell find userspace/xdp-sieve-fleet/xdp-sieved -name '*.cpp'))
 LAB_SRC  := $(sort $(shell find userspace/sieve-lab -name '*.cpp'))
 BENCH_SRC := $(sort $(shell find userspace/sieve-bench -name '*.cpp'))
 UNIT_SRC := $(sort $(shell find tests/unit tests/model -name "*.cpp"))
@@ -97,6 +102,8 @@ FLEET_TEST_OBJ := $(call objects,$(FLEET_TEST_SRC),$(B))
 MEASURE_OBJ := $(call objects,$(MEASURE_SRC),$(B))
 CLI_OBJ  := $(call objects,$(CLI_SRC),$(B))
 DAEMON_OBJ := $(call objects,$(DAEMON_SRC),$(B))
+FLEET_CLI_OBJ := $(call objects,$(FLEET_CLI_SRC),$(B))
+FLEET_DAEMON_OBJ := $(call objects,$(FLEET_DAEMON_SRC),$(B))
 SHARED_OBJ := $(call objects,$(SHARED_SRC),$(B))
 LAB_OBJ  := $(call objects,$(LAB_SRC),$(B))
 BENCH_OBJ := $(call objects,$(BENCH_SRC),$(B))
@@ -114,14 +121,15 @@ SKELETON := $(patsubst %,$(B)/bpf/%.skel.h,$(PROGRAMS) sieve_note)
 BENCH_SKELETON := $(B)/bpf/sieve_bench.skel.h $(B)/bpf/reply_bench.skel.h
 
 .DELETE_ON_ERROR:
-.PHONY: all programs deps check faults sanitize coverage vmtest soak demo demo-fleet bench bench-pages sizing figures install install-lab uninstall deb \
+.PHONY: all programs deps check faults sanitize coverage vmtest soak demo demo-fleet bench bench-pages sizing figures install install-fleet install-lab uninstall deb \
 	deb-test oci oci-test clean format tidy
 
 all: programs $(B)/unit-tests $(B)/bpf-tests $(B)/service-tests $(B)/fleet-tests
 
-# What `make install` and `make install-lab` install.
-programs: $(BPF_OBJ) $(B)/libsieve.so $(B)/libsieve.a $(B)/xdp-sieve $(B)/xdp-sieved $(B)/sieve-lab \
-	$(B)/sieve-bench
+# What `make install`, `make install-fleet` and `make install-lab` install.
+FLEET_PROGRAMS := $(B)/fleet/xdp-sieve $(B)/fleet/xdp-sieved
+programs: $(BPF_OBJ) $(B)/libsieve.so $(B)/libsieve.a $(B)/xdp-sieve $(B)/xdp-sieved $(FLEET_PROGRAMS) \
+	$(B)/sieve-lab $(B)/sieve-bench
 
 deps:
 	scripts/install-deps.sh
@@ -180,11 +188,18 @@ $(B)/libsieve-bench.a: $(MEASURE_OBJ)
 $(B)/libsieve-front-end.a: $(SHARED_OBJ)
 	rm -f $@ && $(AR) rcs $@ $^
 
-$(B)/xdp-sieve: $(CLI_OBJ) $(B)/libsieve-front-end.a $(B)/libsieve-fleet.a $(B)/libsieve-service.a $(B)/libsieve.a
+$(B)/xdp-sieve: $(CLI_OBJ) $(B)/libsieve-front-end.a $(B)/libsieve-service.a $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(SERVICE_LIBS) $(LIBS) -o $@
 
-$(B)/xdp-sieved: $(DAEMON_OBJ) $(B)/libsieve-front-end.a $(B)/libsieve-fleet.a $(B)/libsieve-service.a $(B)/libsieve.a
+$(B)/xdp-sieved: $(DAEMON_OBJ) $(B)/libsieve-front-end.a $(B)/libsieve-service.a $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(SERVICE_LIBS) $(LIBS) -o $@
+
+# The same two programs with a fleet.
+$(B)/fleet/xdp-sieve: $(FLEET_CLI_OBJ) $(filter-out %/main.o,$(CLI_OBJ))
+$(B)/fleet/xdp-sieved: $(FLEET_DAEMON_OBJ) $(filter-out %/main.o,$(DAEMON_OBJ))
+$(FLEET_PROGRAMS): $(B)/libsieve-front-end.a $(B)/libsieve-fleet.a $(B)/libsieve-service.a $(B)/libsieve.a
+	@mkdir -p $(@D)
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(FLEET_LIBS) $(SERVICE_LIBS) $(LIBS) -o $@
 
 $(B)/sieve-lab: $(LAB_OBJ) $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(LIBS) -o $@
@@ -193,9 +208,9 @@ $(B)/sieve-bench: $(BENCH_OBJ) $(B)/libsieve-front-end.a $(B)/libsieve-bench.a $
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(LIBS) -o $@
 
 # The unit tests also cover the lab's own arithmetic and the command line's parsing.
-$(B)/unit-tests: $(UNIT_OBJ) $(filter-out %/main.o,$(LAB_OBJ) $(CLI_OBJ)) $(B)/libsieve-bench.a \
+$(B)/unit-tests: $(UNIT_OBJ) $(filter-out %/main.o,$(LAB_OBJ) $(CLI_OBJ) $(FLEET_CLI_OBJ)) $(B)/libsieve-bench.a \
 		$(B)/libsieve-front-end.a $(B)/libsieve-fleet.a $(B)/libsieve-service.a $(B)/libsieve.a
-	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lgtest -larchive $(SERVICE_LIBS) $(LIBS) -o $@
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lgtest -larchive $(FLEET_LIBS) $(SERVICE_LIBS) $(LIBS) -o $@
 
 # This program starts refreshes, so it has its own main().
 $(B)/service-tests: $(SERVICE_TEST_OBJ) $(B)/libsieve-service.a $(B)/libsieve.a
@@ -203,12 +218,12 @@ $(B)/service-tests: $(SERVICE_TEST_OBJ) $(B)/libsieve-service.a $(B)/libsieve.a
 
 # Real etcd and nginx.
 $(B)/fleet-tests: $(FLEET_TEST_OBJ) $(B)/libsieve-fleet.a $(B)/libsieve-service.a $(B)/libsieve.a
-	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lgtest $(SERVICE_LIBS) $(LIBS) -o $@
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lgtest $(FLEET_LIBS) $(SERVICE_LIBS) $(LIBS) -o $@
 
 $(B)/bpf-tests: $(KERN_OBJ) $(B)/libsieve-bench.a $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lgtest -lgtest_main $(LIBS) -o $@
 
-ALL_OBJ := $(DAEMON_OBJ) $(FLEET_OBJ) $(FLEET_TEST_OBJ) $(SERVICE_OBJ) \
+ALL_OBJ := $(DAEMON_OBJ) $(FLEET_CLI_OBJ) $(FLEET_DAEMON_OBJ) $(FLEET_OBJ) $(FLEET_TEST_OBJ) $(SERVICE_OBJ) \
 	$(SERVICE_TEST_OBJ) $(MEASUREMENT_OBJ) $(BENCH_OBJ) $(MEASURE_OBJ) $(LIB_OBJ) \
 	$(SHARED_OBJ) $(CLI_OBJ) $(UNIT_OBJ) $(LAB_OBJ) $(KERN_OBJ)
 -include $(ALL_OBJ:.o=.d)
@@ -217,7 +232,7 @@ demo:
 	scripts/demo.sh
 
 # A fleet of three nodes, with etcd and nginx.
-demo-fleet: $(BPF_OBJ) $(B)/xdp-sieve $(B)/xdp-sieved
+demo-fleet: $(BPF_OBJ) $(FLEET_PROGRAMS)
 	scripts/demo-fleet.sh
 
 check:
@@ -277,7 +292,7 @@ soak: all
 # or two. EVERY=10 takes every tenth call; CASES="load swap" and HOOKS=xdp select cases and hooks. Before that it kills
 # the daemon at KILLS random moments, 300 if not given, and daemon, etcd or nginx of a fleet at FLEET_KILLS ones, and
 # lives a daemon's life of OPERATIONS random operations, 2,000 if not given, drawn by SEED.
-faults: $(BPF_OBJ) $(B)/xdp-sieve $(B)/xdp-sieved
+faults: $(BPF_OBJ) $(B)/xdp-sieve $(B)/xdp-sieved $(FLEET_PROGRAMS)
 	$(MAKE) --no-print-directory -C tests/selftests all
 	KILLS=$(or $(KILLS),300) tests/selftests/daemon_kill.sh
 	KILLS=$(or $(FLEET_KILLS),50) tests/selftests/fleet.sh
@@ -354,6 +369,10 @@ install: $(BPF_OBJ) $(B)/libsieve.so $(B)/libsieve.a $(B)/xdp-sieve $(B)/xdp-sie
 		chmod 644 $(DESTDIR)$(LIBDIR)/pkgconfig/$$name.pc; \
 	done
 
+# The fleet is not part of `make install`: a host without one has neither its code nor the libraries that it needs.
+install-fleet: $(FLEET_PROGRAMS)
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/lib/xdp-sieve/fleet $^
+
 # Experiments and benchmark are not part of `make install`: whoever filters packets needs neither.
 install-lab: $(B)/sieve-lab $(B)/sieve-bench
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $^
@@ -368,11 +387,12 @@ uninstall:
 	rm -f $(EXAMPLE_FILES:%=$(DESTDIR)$(PREFIX)/$(EXAMPLES)/%)
 	rm -f $(foreach one,$(COMPLETIONS),$(call completion_file,$(one))) $(MORE_COMPLETIONS:%=$(DESTDIR)%)
 	rm -f $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/lib/xdp-sieve/%.bpf.o)
+	rm -f $(FLEET_PROGRAMS:$(B)/%=$(DESTDIR)$(PREFIX)/lib/xdp-sieve/%)
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/include/sieve/,$(notdir $(wildcard include/sieve/*.h)))
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/include/libsieve/,$(notdir $(LIB_HEADERS)))
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,libsieve.a libsieve.so $(LIB_SONAME) $(LIB_REAL))
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/pkgconfig/,libsieve.pc libsieve-bpf.pc)
-	for folder in lib/systemd/system lib/systemd lib/xdp-sieve include/sieve include/libsieve $(EXAMPLES)/blocklist.d \
+	for folder in lib/systemd/system lib/systemd lib/xdp-sieve/fleet lib/xdp-sieve include/sieve include/libsieve $(EXAMPLES)/blocklist.d \
 			$(EXAMPLES)/monitoring $(EXAMPLES) \
 			share/doc/xdp-sieve; do \
 		[ ! -d $(DESTDIR)$(PREFIX)/$$folder ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(PREFIX)/$$folder; \
@@ -411,7 +431,7 @@ format:
 
 # The analyser reports a leak in xdp_sieve.skel.h. bpftool generates that header, so the leak is not ours.
 tidy: $(SKELETON) $(BENCH_SKELETON)
-	printf '%s\n' $(LIB_SRC) $(SHARED_SRC) $(CLI_SRC) | xargs -P $$(nproc) -n 1 sh -c \
+	printf '%s\n' $(LIB_SRC) $(SHARED_SRC) $(CLI_SRC) $(FLEET_CLI_SRC) | xargs -P $$(nproc) -n 1 sh -c \
 		'clang-tidy --quiet "$$0" -- -std=c++20 $(CPPFLAGS) -I. 2>/dev/null'
 
 clean:

@@ -7,10 +7,10 @@
 setup
 image "$WORK/bad.sieve" src 203.0.113.1
 
-# agree WHAT
+# agree WHAT: of the program that has all commands
 agree() {
     [ -e "$here/../../README.md" ] || skip "the documents are not here"
-    "$here/command_line.py" "$SIEVE" "$here/../../docs/xdp-sieve.8" "$here/../../README.md" \
+    "$here/command_line.py" "$(dirname "$SIEVE")/fleet/xdp-sieve" "$here/../../docs/xdp-sieve.8" "$here/../../README.md" \
         "$here/../../docs/sets.md" "$1"
 }
 commands() { agree commands; }

@@ -54,7 +54,5 @@ void add_plan(CLI::App& app, Context& context);
 void add_kinds(CLI::App& app, Context& context);
 void add_apply(CLI::App& app, Context& context);
 void add_config(CLI::App& app, Context& context);
-void add_publish(CLI::App& app, Context& context);
-void add_fleet(CLI::App& app, Context& context);
 
 } // namespace sieve::cli

@@ -12,8 +12,9 @@
 #include "front-end/json_text.hpp"
 #include "front-end/output.hpp"
 #include "libsieve/fleet/publish.hpp"
+#include "xdp-sieve-fleet/xdp-sieve/fleet_arguments.hpp"
+#include "xdp-sieve-fleet/xdp-sieve/fleet_commands.hpp"
 #include "xdp-sieve/command.hpp"
-#include "xdp-sieve/fleet_arguments.hpp"
 #include "xdp-sieve/geo_data.hpp"
 
 namespace sieve::cli {

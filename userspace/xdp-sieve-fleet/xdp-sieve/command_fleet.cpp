@@ -15,8 +15,9 @@
 #include "libsieve/fleet/publish.hpp"
 #include "libsieve/fleet/sha256.hpp"
 #include "libsieve/util/printable.hpp"
+#include "xdp-sieve-fleet/xdp-sieve/fleet_arguments.hpp"
+#include "xdp-sieve-fleet/xdp-sieve/fleet_commands.hpp"
 #include "xdp-sieve/command.hpp"
-#include "xdp-sieve/fleet_arguments.hpp"
 #include "xdp-sieve/watch.hpp"
 
 namespace sieve::cli {
