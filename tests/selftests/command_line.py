@@ -108,9 +108,9 @@ elif WHAT == "kinds":
                 for w in line.split(" , "))
     same("kinds", command=kinds, help=word(option), manual=items, sets_page=word(sets))
 elif WHAT == "program":
-    short = {"-q"}  # of an option that all have
-    same("options", help=helped() - short, synopsis=brief_options(section("SYNOPSIS")) - short,
-         manual=mentioned(section("DESCRIPTION")) - short)
+    common = COMMON | {"-q"}
+    same("options", help=helped() - common, synopsis=brief_options(section("SYNOPSIS")) - common,
+         manual=mentioned(section("DESCRIPTION")) - common)
     same("exit codes", help=helped_codes(), manual=manual_codes())
 elif WHAT == "codes":
     same("exit codes", help=helped_codes(), manual=manual_codes(),
