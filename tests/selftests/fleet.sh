@@ -96,6 +96,7 @@ page_says() {
     grep -qFx "xdp_sieve_fleet_state{state=\"$1\"} 1" "$WORK/metrics" &&
         [ "$(jq -r .state "$WORK/awaited")" = "$1" ]
 }
+in_force() { [ -n "$(identity bad 2>/dev/null)" ]; }
 # has_stranger drop|pass
 has_stranger() { verdicts <<<"$1 udp $STRANGER $IN4 1 2"; }
 
@@ -116,6 +117,7 @@ package() {
     cp "$WORK/one.txt" "$STATE/fleet/current/bad"
     start
     says 'fleet edge is not followed: .*package xdp-sieve-fleet'
+    await in_force
     verdicts <<<"drop udp $MEMBER $IN4 1 2"
     stop
     cp "$(dirname "$PLAIN")"/fleet/* "$host/lib/xdp-sieve/fleet/"
