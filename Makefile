@@ -66,47 +66,43 @@ LIBS     := -lxdp -lbpf -lmnl -lelf -lz -lfmt -lxxhash -ltbb -lpthread
 BPFFLAGS := -g -O2 -target bpf -mcpu=v3 -Wall -Wextra -Werror -ffile-prefix-map=$(CURDIR)=. -Iinclude \
 	-I/usr/include/$(TRIPLET)
 
+# The rooms of user space, the highest first, as the linker wants them. NAME/* is each folder in NAME.
+ROOMS    := $(patsubst userspace/%/,%,$(wildcard $(patsubst %,userspace/%/,\
+	$(shell sed 's/[\#|].*//' userspace/rooms | tac))))
 # Sorted: the order of a folder differs between machines, and the linker keeps it.
-LIB_SRC  := $(sort $(shell find userspace/libsieve -name '*.cpp' -not -path '*/bench/*' -not -path '*/service/*' \
-	-not -path '*/fleet/*'))
-SERVICE_SRC := $(sort $(shell find userspace/libsieve/service -name '*.cpp'))
-FLEET_SRC := $(sort $(shell find userspace/libsieve/fleet -name '*.cpp'))
-# Only the benchmarks need these libraries; the installed library does not.
-MEASURE_SRC := $(sort $(shell find userspace/libsieve/bench -name '*.cpp'))
-CLI_SRC  := $(sort $(shell find userspace/xdp-sieve -name '*.cpp'))
-DAEMON_SRC := $(sort $(shell find userspace/xdp-sieved -name '*.cpp'))
-FLEET_CLI_SRC := $(sort $(shell find userspace/xdp-sieve-fleet/xdp-sieve -name '*.cpp'))
-FLEET_DAEMON_SRC := $(sort $(shell find userspace/xdp-sieve-fleet/xdp-sieved -name '*.cpp'))
-LAB_SRC  := $(sort $(shell find userspace/sieve-lab -name '*.cpp'))
-BENCH_SRC := $(sort $(shell find userspace/sieve-bench -name '*.cpp'))
+USER_SRC := $(sort $(shell find userspace -name '*.cpp'))
 UNIT_SRC := $(sort $(shell find tests/unit tests/model -name "*.cpp"))
 KERN_SRC := $(sort $(shell find tests/bpf tests/model -name "*.cpp"))
 SERVICE_TEST_SRC := $(sort $(shell find tests/service -name "*.cpp"))
 FLEET_TEST_SRC := $(sort $(shell find tests/fleet -name "*.cpp"))
 LIB_HEADERS := userspace/libsieve/api/libsieve.h userspace/libsieve/api/libsieve.hpp
-# What the programs share: arguments, exit codes, printing, advice on errors.
-SHARED_SRC := $(sort $(shell find userspace/front-end -name '*.cpp'))
 # `make GROUPED=1` compiles sources in groups, so that the compiler reads their headers once: see docs/testing.md.
 # These sources stay alone, since programs take them without the rest of their folder, or need other options.
-SINGLE   := %/main.cpp %_kind.cpp $(SHARED_SRC) tests/service/servers.cpp $(addprefix userspace/libsieve/,\
-	control/spec/build_options.cpp filters/kinds/xorsat/xorsat_solver.cpp service/config/configuration_toml.cpp \
-	util/task_pool.cpp)
+SINGLE   := %/main.cpp %_kind.cpp $(filter userspace/front-end/%,$(USER_SRC)) tests/service/servers.cpp \
+	$(addprefix userspace/libsieve/,control/spec/build_options.cpp filters/kinds/xorsat/xorsat_solver.cpp \
+	service/config/configuration_toml.cpp util/task_pool.cpp)
 # $(call objects,SOURCES,FOLDER): their objects in the folder.
 objects   = $(patsubst %.cpp,$2/%.o,$(if $(GROUPED),$(filter $(SINGLE),$1) \
 	$(shell scripts/group_sources.py $2 $(filter-out $(SINGLE),$1)),$1))
-LIB_OBJ  := $(call objects,$(LIB_SRC),$(B))
-SERVICE_OBJ := $(call objects,$(SERVICE_SRC),$(B))
+USER_OBJ := $(call objects,$(USER_SRC),$(B))
+# $(call objects_of,ROOM): those of its folder that are in no room inside it. Programs name their main.o themselves.
+inside    = $(patsubst %,$(B)/userspace/%,$(1:=/%))
+objects_of = $(filter-out %/main.o $(call inside,$(filter $1/%,$(ROOMS))),$(filter $(call inside,$1),$(USER_OBJ)))
+# $(call libraries,ROOM...): each room is a library.
+libraries = $(foreach room,$(filter $1,$(ROOMS)),$(B)/rooms/$(subst /,-,$(room)).a)
+# The installed library.
+LIB_ROOMS := $(filter-out libsieve/service/% libsieve/fleet libsieve/bench,$(filter libsieve/%,$(ROOMS)))
+LIB_OBJ  := $(foreach room,$(LIB_ROOMS),$(call objects_of,$(room)))
+# What the unit tests link: all.
+UNIT_ROOMS := $(ROOMS)
+# What programs link: rooms below their own, but for those that only some of them need.
+LIBSIEVE := $(call libraries,$(LIB_ROOMS))
+SERVICE  := $(call libraries,libsieve/service/%) $(LIBSIEVE)
+FLEET    := $(call libraries,libsieve/fleet) $(SERVICE)
+FRONT_END := $(call libraries,front-end)
+MEASURING := $(call libraries,libsieve/bench)
 SERVICE_TEST_OBJ := $(call objects,$(SERVICE_TEST_SRC),$(B))
-FLEET_OBJ := $(call objects,$(FLEET_SRC),$(B))
 FLEET_TEST_OBJ := $(call objects,$(FLEET_TEST_SRC),$(B))
-MEASURE_OBJ := $(call objects,$(MEASURE_SRC),$(B))
-CLI_OBJ  := $(call objects,$(CLI_SRC),$(B))
-DAEMON_OBJ := $(call objects,$(DAEMON_SRC),$(B))
-FLEET_CLI_OBJ := $(call objects,$(FLEET_CLI_SRC),$(B))
-FLEET_DAEMON_OBJ := $(call objects,$(FLEET_DAEMON_SRC),$(B))
-SHARED_OBJ := $(call objects,$(SHARED_SRC),$(B))
-LAB_OBJ  := $(call objects,$(LAB_SRC),$(B))
-BENCH_OBJ := $(call objects,$(BENCH_SRC),$(B))
 UNIT_OBJ := $(call objects,$(UNIT_SRC),$(B))
 KERN_OBJ := $(call objects,$(KERN_SRC),$(B))
 # Each source is a program.
@@ -176,56 +172,50 @@ $(B)/libsieve.so: $(B)/$(LIB_REAL)
 	ln -sf $(LIB_REAL) $(B)/$(LIB_SONAME)
 	ln -sf $(LIB_REAL) $@
 
-$(B)/libsieve-service.a: $(SERVICE_OBJ)
+define room_library
+$(call libraries,$1): $(call objects_of,$1)
+endef
+$(foreach room,$(ROOMS),$(eval $(call room_library,$(room))))
+$(B)/rooms/%.a:
+	@mkdir -p $(@D)
 	rm -f $@ && $(AR) rcs $@ $^
 
-$(B)/libsieve-fleet.a: $(FLEET_OBJ)
-	rm -f $@ && $(AR) rcs $@ $^
+# Each program is its main() and the rooms that it links, its own the first.
+LINK      = mkdir -p $(@D) && $(CXX) $(CXXFLAGS) $(LDFLAGS) $^
+main_of   = $(B)/userspace/$1/main.o
+$(B)/xdp-sieve: $(call main_of,xdp-sieve) $(call libraries,xdp-sieve) $(FRONT_END) $(SERVICE)
+	$(LINK) $(SERVICE_LIBS) $(LIBS) -o $@
 
-$(B)/libsieve-bench.a: $(MEASURE_OBJ)
-	rm -f $@ && $(AR) rcs $@ $^
-
-$(B)/libsieve-front-end.a: $(SHARED_OBJ)
-	rm -f $@ && $(AR) rcs $@ $^
-
-$(B)/xdp-sieve: $(CLI_OBJ) $(B)/libsieve-front-end.a $(B)/libsieve-service.a $(B)/libsieve.a
-	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(SERVICE_LIBS) $(LIBS) -o $@
-
-$(B)/xdp-sieved: $(DAEMON_OBJ) $(B)/libsieve-front-end.a $(B)/libsieve-service.a $(B)/libsieve.a
-	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(SERVICE_LIBS) $(LIBS) -o $@
+$(B)/xdp-sieved: $(call main_of,xdp-sieved) $(call libraries,xdp-sieved) $(FRONT_END) $(SERVICE)
+	$(LINK) $(SERVICE_LIBS) $(LIBS) -o $@
 
 # The same two programs with a fleet.
-$(B)/fleet/xdp-sieve: $(FLEET_CLI_OBJ) $(filter-out %/main.o,$(CLI_OBJ))
-$(B)/fleet/xdp-sieved: $(FLEET_DAEMON_OBJ) $(filter-out %/main.o,$(DAEMON_OBJ))
-$(FLEET_PROGRAMS): $(B)/libsieve-front-end.a $(B)/libsieve-fleet.a $(B)/libsieve-service.a $(B)/libsieve.a
-	@mkdir -p $(@D)
-	$(CXX) $(CXXFLAGS) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(FLEET_LIBS) $(SERVICE_LIBS) $(LIBS) -o $@
+$(FLEET_PROGRAMS): $(B)/fleet/%: $(B)/userspace/xdp-sieve-fleet/%/main.o $(call libraries,xdp-sieve-fleet) \
+		$(call libraries,xdp-sieve xdp-sieved) $(FRONT_END) $(FLEET)
+	$(LINK) $(FLEET_LIBS) $(SERVICE_LIBS) $(LIBS) -o $@
 
-$(B)/sieve-lab: $(LAB_OBJ) $(B)/libsieve.a
-	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(LIBS) -o $@
+$(B)/sieve-lab: $(call main_of,sieve-lab) $(call libraries,sieve-lab sieve-lab/simulations) $(LIBSIEVE)
+	$(LINK) $(LIBS) -o $@
 
-$(B)/sieve-bench: $(BENCH_OBJ) $(B)/libsieve-front-end.a $(B)/libsieve-bench.a $(B)/libsieve.a
-	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(LIBS) -o $@
+$(B)/sieve-bench: $(call main_of,sieve-bench) $(call libraries,sieve-bench) $(FRONT_END) $(MEASURING) $(LIBSIEVE)
+	$(LINK) $(LIBS) -o $@
 
 # The unit tests also cover the lab's own arithmetic and the command line's parsing.
-$(B)/unit-tests: $(UNIT_OBJ) $(filter-out %/main.o,$(LAB_OBJ) $(CLI_OBJ) $(FLEET_CLI_OBJ)) $(B)/libsieve-bench.a \
-		$(B)/libsieve-front-end.a $(B)/libsieve-fleet.a $(B)/libsieve-service.a $(B)/libsieve.a
-	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lgtest -larchive $(FLEET_LIBS) $(SERVICE_LIBS) $(LIBS) -o $@
+$(B)/unit-tests: $(UNIT_OBJ) $(call libraries,$(UNIT_ROOMS))
+	$(LINK) -lgtest -larchive $(FLEET_LIBS) $(SERVICE_LIBS) $(LIBS) -o $@
 
 # This program starts refreshes, so it has its own main().
-$(B)/service-tests: $(SERVICE_TEST_OBJ) $(B)/libsieve-service.a $(B)/libsieve.a
-	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lgtest $(SERVICE_LIBS) $(LIBS) -o $@
+$(B)/service-tests: $(SERVICE_TEST_OBJ) $(SERVICE)
+	$(LINK) -lgtest $(SERVICE_LIBS) $(LIBS) -o $@
 
 # Real etcd and nginx.
-$(B)/fleet-tests: $(FLEET_TEST_OBJ) $(B)/libsieve-fleet.a $(B)/libsieve-service.a $(B)/libsieve.a
-	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lgtest $(FLEET_LIBS) $(SERVICE_LIBS) $(LIBS) -o $@
+$(B)/fleet-tests: $(FLEET_TEST_OBJ) $(FLEET)
+	$(LINK) -lgtest $(FLEET_LIBS) $(SERVICE_LIBS) $(LIBS) -o $@
 
-$(B)/bpf-tests: $(KERN_OBJ) $(B)/libsieve-bench.a $(B)/libsieve.a
-	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lgtest -lgtest_main $(LIBS) -o $@
+$(B)/bpf-tests: $(KERN_OBJ) $(MEASURING) $(LIBSIEVE)
+	$(LINK) -lgtest -lgtest_main $(LIBS) -o $@
 
-ALL_OBJ := $(DAEMON_OBJ) $(FLEET_CLI_OBJ) $(FLEET_DAEMON_OBJ) $(FLEET_OBJ) $(FLEET_TEST_OBJ) $(SERVICE_OBJ) \
-	$(SERVICE_TEST_OBJ) $(MEASUREMENT_OBJ) $(BENCH_OBJ) $(MEASURE_OBJ) $(LIB_OBJ) \
-	$(SHARED_OBJ) $(CLI_OBJ) $(UNIT_OBJ) $(LAB_OBJ) $(KERN_OBJ)
+ALL_OBJ := $(USER_OBJ) $(FLEET_TEST_OBJ) $(SERVICE_TEST_OBJ) $(MEASUREMENT_OBJ) $(UNIT_OBJ) $(KERN_OBJ)
 -include $(ALL_OBJ:.o=.d)
 
 demo:
@@ -256,18 +246,18 @@ bench-pages: bench $(B)/sieve-lab
 	scripts/figures.sh
 
 # Lists that change in place, beside nftables.
-$(B)/live-bench: $(B)/tests/bench/live_bench.o $(B)/tests/service/servers.o $(B)/libsieve-service.a $(B)/libsieve.a
+$(B)/live-bench: $(B)/tests/bench/live_bench.o $(B)/tests/service/servers.o $(SERVICE)
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(SERVICE_LIBS) $(LIBS) -o $@
 
 # Lists read and built by children without privileges, beside the same in one process.
-$(B)/sandbox-bench: $(B)/tests/bench/sandbox_bench.o $(B)/libsieve-service.a $(B)/libsieve.a
+$(B)/sandbox-bench: $(B)/tests/bench/sandbox_bench.o $(SERVICE)
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(SERVICE_LIBS) $(LIBS) -o $@
 
 # Makes the lists of scripts/build_scale.py.
 $(B)/write-addresses: $(B)/tests/bench/write_addresses.o
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -o $@
 
-$(B)/set-bench: $(B)/tests/bench/set_bench.o $(B)/libsieve-bench.a $(B)/libsieve.a
+$(B)/set-bench: $(B)/tests/bench/set_bench.o $(MEASURING) $(LIBSIEVE)
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lbenchmark $(LIBS) -o $@
 
 # Tests the kernel side on other kernels, in QEMU. With ARCH=arm64 it tests that processor instead.
@@ -431,7 +421,7 @@ format:
 
 # The analyser reports a leak in xdp_sieve.skel.h. bpftool generates that header, so the leak is not ours.
 tidy: $(SKELETON) $(BENCH_SKELETON)
-	printf '%s\n' $(LIB_SRC) $(SHARED_SRC) $(CLI_SRC) $(FLEET_CLI_SRC) | xargs -P $$(nproc) -n 1 sh -c \
+	printf '%s\n' $(USER_SRC) | xargs -P $$(nproc) -n 1 sh -c \
 		'clang-tidy --quiet "$$0" -- -std=c++20 $(CPPFLAGS) -I. 2>/dev/null'
 
 clean:

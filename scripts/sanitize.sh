@@ -62,7 +62,8 @@ for part in "${parts[@]}"; do
             ${SELFTESTS:+"TEST_PROGS=$SELFTESTS"} || status=1
         ;;
     thread)
-        build thread -fsanitize=thread unit-tests LAB_SRC= CLI_SRC= FLEET_CLI_SRC= SHARED_SRC= MEASURE_SRC= \
+        build thread -fsanitize=thread unit-tests \
+            "UNIT_ROOMS=\$(filter-out libsieve/bench,\$(filter libsieve/%,\$(ROOMS)))" \
             "UNIT_SRC=tests/unit/main.cpp $(sources tests/model "${threaded_tests[@]/#/tests/unit/}")"
         # Each of these rounds builds and asks several filters, all by the same code.
         export SIEVE_TEST_FEEDS=${SIEVE_TEST_FEEDS:-5}

@@ -96,8 +96,8 @@ forbidden_words() {
         bpf docs examples include scripts tests userspace README.md CONTRIBUTING.md Makefile \
         ':!docs/glossary.md' ':!tests/data' ':!tests/fuzz/corpus' ':!tests/fuzz/seeds'
 }
-# Rooms include only rooms below them.
-rooms() { scripts/rooms.py; }
+# Rooms include, and link, only rooms below them.
+rooms() { scripts/rooms.py && { [ ! -d build/rooms ] || scripts/rooms.py --libraries build/rooms; }; }
 
 # What comments and docs call by its name must have that name.
 stale_names() { scripts/stale_names.py; }

@@ -234,7 +234,9 @@ make_root() {
     rm -rf "$ROOT/usr/lib/$python"/{test,idlelib,lib2to3,dist-packages}
     cp -r tests "$ROOT/sieve/"
     cp -r build/selftests build/xdp_sieve.bpf.o build/xdp_sieve_tc.bpf.o "$ROOT/sieve/build/"
-    for folder in xdp-sieve sieve-bench bpf-tests; do strip --strip-debug -o "$ROOT/sieve/build/$folder" "build/$folder"; done
+    for folder in xdp-sieve sieve-bench bpf-tests; do
+        strip --strip-debug -o "$ROOT/sieve/build/$folder" "build/$folder"
+    done
     mv "$ROOT/sieve/tests/vm/init" "$ROOT/init"
     printf '%s\n' "${counts[@]}" >"$ROOT/sieve/counts"
     take_libraries

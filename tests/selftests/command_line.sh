@@ -10,8 +10,8 @@ image "$WORK/bad.sieve" src 203.0.113.1
 # agree WHAT: of the program that has all commands
 agree() {
     [ -e "$here/../../README.md" ] || skip "the documents are not here"
-    "$here/command_line.py" "$(dirname "$SIEVE")/fleet/xdp-sieve" "$here/../../docs/xdp-sieve.8" "$here/../../README.md" \
-        "$here/../../docs/sets.md" "$1"
+    "$here/command_line.py" "$(dirname "$SIEVE")/fleet/xdp-sieve" "$here/../../docs/xdp-sieve.8" \
+        "$here/../../README.md" "$here/../../docs/sets.md" "$1"
 }
 commands() { agree commands; }
 options() { agree options; }
