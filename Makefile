@@ -395,7 +395,7 @@ uninstall:
 		[ ! -d $(DESTDIR)$(SYSCONFDIR)/$$folder ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(SYSCONFDIR)/$$folder; \
 	done
 
-# Debian packages of this tree: docs/packages.md. They are in build/deb; with RELEASE=trixie they are built in a Debian of
+# Debian packages of this tree: docs/packaging.md. They are in build/deb; with RELEASE=trixie they are built in a Debian of
 # that release, and are in build/deb-trixie.
 DEBS := $(B)/deb$(RELEASE:%=-%)
 deb:

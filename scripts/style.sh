@@ -111,7 +111,7 @@ rule "Python scripts parse" python_scripts
 rule "C and C++ are formatted (make format)" formatted
 rule "man pages pass mandoc" man_pages
 rule "no line of a script is over 120 characters long" line_length
-rule "pages link to what exists" page_links
+rule "pages link to what exists, and have one reader" page_links
 rule "docs/format.md is true (scripts/format_page.py --write)" format_page
 rule "comments and docs name what exists (scripts/stale_names.py)" stale_names
 rule "no word of the glossary's last table is in use" forbidden_words
