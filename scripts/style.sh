@@ -96,8 +96,8 @@ forbidden_words() {
         bpf docs examples include scripts tests userspace README.md CONTRIBUTING.md Makefile \
         ':!docs/glossary.md' ':!tests/data' ':!tests/fuzz/corpus' ':!tests/fuzz/seeds'
 }
-# Rooms include only rooms below them.
-rooms() { scripts/rooms.py; }
+# Rooms include, and link, only rooms below them.
+rooms() { scripts/rooms.py && { [ ! -d build/rooms ] || scripts/rooms.py --libraries build/rooms; }; }
 
 # A type's name has one meaning, so no two headers define it. libsieve's own interface (api/) repeats names of the
 # inside. Types within types and those of a single source are free.
@@ -124,7 +124,7 @@ rule "Python scripts parse" python_scripts
 rule "C and C++ are formatted (make format)" formatted
 rule "man pages pass mandoc" man_pages
 rule "no line of a script is over 120 characters long" line_length
-rule "pages link to what exists" page_links
+rule "pages link to what exists, and have one reader" page_links
 rule "docs/format.md is true (scripts/format_page.py --write)" format_page
 rule "comments and docs name what exists (scripts/stale_names.py)" stale_names
 rule "no word of the glossary's last table is in use" forbidden_words

@@ -9,6 +9,8 @@
 
 #include <fmt/core.h>
 
+#include "front-end/format.hpp"
+#include "front-end/json_text.hpp"
 #include "front-end/output.hpp"
 #include "front-end/remedy.hpp"
 #include "libsieve/control/access/hold_lock.hpp"
@@ -23,8 +25,6 @@
 #include "libsieve/service/reconcile/lockout.hpp"
 #include "xdp-sieve/apply_report.hpp"
 #include "xdp-sieve/command.hpp"
-#include "xdp-sieve/format.hpp"
-#include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/safety_arguments.hpp"
 
 namespace sieve::cli {

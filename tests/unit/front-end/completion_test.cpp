@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "xdp-sieve-fleet/xdp-sieve/fleet_commands.hpp"
 #include "xdp-sieve/command_line.hpp"
 
 namespace sieve::cli {
@@ -16,7 +17,7 @@ namespace {
 // The real command line on a machine with two interfaces. eth0 has sets at two hooks.
 class Completion : public testing::Test {
   protected:
-    Completion() { define_command_line(app_, context_); }
+    Completion() { define_command_line(app_, context_, {}, fleet_commands); }
 
     [[nodiscard]] std::vector<std::string> texts(const std::vector<std::string>& words) const {
         std::vector<std::string> found;
