@@ -18,7 +18,7 @@
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "libsieve/service/config/configuration.hpp"
-#include "libsieve/service/monitor/manager.hpp"
+#include "libsieve/service/contact/manager.hpp"
 #include "libsieve/service/state/pauses.hpp"
 #include "libsieve/util/printable.hpp"
 #include "libsieve/util/unfinished.hpp"

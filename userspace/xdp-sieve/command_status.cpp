@@ -18,7 +18,7 @@
 #include "libsieve/image/image.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "libsieve/service/config/configuration.hpp"
-#include "libsieve/service/monitor/manager.hpp"
+#include "libsieve/service/contact/manager.hpp"
 #include "libsieve/util/printable.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/managed_hook.hpp"

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "libsieve/service/config/configuration_reader.hpp"
-#include "libsieve/service/monitor/manager.hpp"
+#include "libsieve/service/contact/manager.hpp"
 #include "libsieve/service/state/state_directory.hpp"
 #include "libsieve/util/printable.hpp"
 #include "libsieve/util/small_file.hpp"

@@ -9,7 +9,7 @@
 #include "libsieve/feeds/find_keys.hpp"
 #include "libsieve/image/header.hpp"
 #include "libsieve/keys/members.hpp"
-#include "libsieve/service/monitor/manager.hpp"
+#include "libsieve/service/contact/manager.hpp"
 #include "libsieve/service/reconcile/refresh.hpp"
 
 namespace sieve::cli {

@@ -25,7 +25,7 @@
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "libsieve/service/config/configuration_reader.hpp"
-#include "libsieve/service/daemon/ban_talk.hpp"
+#include "libsieve/service/contact/ban_talk.hpp"
 #include "libsieve/service/daemon/daemon.hpp"
 #include "libsieve/service/daemon/public_face.hpp"
 #include "libsieve/service/live/range_set_configuration.hpp"

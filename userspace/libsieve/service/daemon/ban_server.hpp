@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "libsieve/service/config/configuration.hpp"
-#include "libsieve/service/daemon/ban_talk.hpp"
+#include "libsieve/service/contact/ban_talk.hpp"
 #include "libsieve/service/daemon/live_sets.hpp"
 #include "libsieve/service/monitor/log.hpp"
 #include "libsieve/service/safety/host_addresses.hpp"

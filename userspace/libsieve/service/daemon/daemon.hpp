@@ -21,6 +21,7 @@
 
 #include "libsieve/control/access/kernel.hpp"
 #include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/contact/manager.hpp"
 #include "libsieve/service/daemon/ban_server.hpp"
 #include "libsieve/service/daemon/bounded_host_addresses.hpp"
 #include "libsieve/service/daemon/cycle_log.hpp"
@@ -35,7 +36,6 @@
 #include "libsieve/service/daemon/usage_reports.hpp"
 #include "libsieve/service/daemon/worker.hpp"
 #include "libsieve/service/monitor/log.hpp"
-#include "libsieve/service/monitor/manager.hpp"
 #include "libsieve/service/monitor/statistics.hpp"
 #include "libsieve/service/reconcile/cycle.hpp"
 #include "libsieve/service/safety/host_addresses.hpp"

@@ -8,9 +8,9 @@
 
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/contact/manager.hpp"
 #include "libsieve/service/monitor/exposer.hpp"
 #include "libsieve/service/monitor/log.hpp"
-#include "libsieve/service/monitor/manager.hpp"
 #include "libsieve/service/monitor/statistics.hpp"
 #include "libsieve/util/result.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/service/monitor/manager.hpp"
+#include "libsieve/service/contact/manager.hpp"
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/service/daemon/ban_talk.hpp"
+#include "libsieve/service/contact/ban_talk.hpp"
 
 #include <sys/socket.h>
 #include <sys/un.h>
