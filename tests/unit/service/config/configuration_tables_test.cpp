@@ -110,8 +110,10 @@ TEST(ConfigurationTables, TheManualPageHasEachKeyInItsForm) {
         Keys& keys = described[table.name];
         for (const KeyFacts& key : table.keys) {
             ASSERT_TRUE(keys.contains(key.name)) << table.name << " " << key.name << ": not in the page";
-            const std::string& form = keys[key.name].form;
-            EXPECT_TRUE(form.empty() || form == key.form) << table.name << " " << key.name << " = " << form;
+            // That of a build's option is what its help says.
+            if (const std::string& form = keys[key.name].form; !form.empty() && !key.form.empty()) {
+                EXPECT_EQ(form, key.form) << table.name << " " << key.name;
+            }
             keys.erase(key.name);
         }
         for (const auto& [name, key] : keys) ADD_FAILURE() << table.name << " " << name << ": no such key";

@@ -10,7 +10,7 @@ namespace sieve::service {
 
 struct KeyFacts {
     std::string name;
-    std::string form;     // as ConfigurationKey has it
+    std::string form;     // as ConfigurationKey has it; empty for a build's option with a value
     std::string standard; // "NAME = VALUE" or "# NAME: MEANING", as it is printed where the file does not say
 };
 
