@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -146,6 +147,18 @@ Wanted read(const std::string& text) {
 }
 
 } // namespace
+
+extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
+    std::set<std::string> words;
+    for (const sieve::cli::SetOption& option : sieve::cli::set_options()) {
+        if (option.value_optional) words.insert(std::string(",") + option.name);
+        words.insert(std::string(",") + option.name + (option.value != nullptr ? "=" : ""));
+    }
+    for (const sieve::control::BuildOption& option : sieve::control::build_options())
+        words.insert(std::string(",") + option.name + (option.value != nullptr ? "=" : ""));
+    print_words(*argc, *argv, words);
+    return 0;
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const std::string text(data, data + size);
