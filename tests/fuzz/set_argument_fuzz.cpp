@@ -131,7 +131,8 @@ Wanted read(const std::string& text) {
                 i++;
             }
         } else if (name == "dport" || name == "sport" || name == "proto") {
-            // A condition, whose values this model does not judge. They go on as long as pieces look like values.
+            // A condition, whose values this model does not judge. They go on as long as pieces look like
+            // values.
             wanted.known = false;
             while (i + 1 < pieces.size() && is_value_of(name, pieces[i + 1])) i++;
         } else if (std::ranges::find(other_options, name) != other_options.end()) {

@@ -28,9 +28,10 @@ Result<Exit> run_confirm(const ConfirmArguments& arguments, Context& context) {
     SIEVE_ASSIGN(const control::HookName name, parse_hook(arguments.interface, arguments.hook));
     control::RealKernel kernel;
     SIEVE_ASSIGN(const std::vector<kernel::Hook> hooks,
-                 control::end_probation(
-                     kernel, name, arguments.take_back ? control::Verdict::take_back : control::Verdict::keep,
-                     observer(context)));
+                 control::end_probation(kernel, name,
+                                        arguments.take_back ? control::ProbationEnd::take_back
+                                                            : control::ProbationEnd::keep,
+                                        observer(context)));
     context.changed = true;
     if (context.json) {
         nlohmann::json out = {{"verdict", arguments.take_back ? "taken_back" : "kept"},

@@ -21,7 +21,8 @@ class Completion : public testing::Test {
 
     [[nodiscard]] std::vector<std::string> texts(const std::vector<std::string>& words) const {
         std::vector<std::string> found;
-        for (const Candidate& candidate : complete(app_, words, machine_)) found.push_back(candidate.text);
+        for (const CompletionWord& candidate : complete(app_, words, machine_))
+            found.push_back(candidate.text);
         return found;
     }
 
@@ -132,7 +133,8 @@ TEST_F(Completion, NoCommands) {
     daemon.add_flag("--check", check);
     const auto of = [&](const std::vector<std::string>& words) {
         Texts found;
-        for (const Candidate& candidate : complete(daemon, words, machine_)) found.push_back(candidate.text);
+        for (const CompletionWord& candidate : complete(daemon, words, machine_))
+            found.push_back(candidate.text);
         return found;
     };
     EXPECT_EQ(of({"-"}), (Texts{"--help", "--log", "--check"}));
