@@ -10,15 +10,56 @@
 
 #include "fetch.h"
 
+/* As many lanes as a word can have, each of which other packets mark once. */
+#define SIEVE_EXACT_MOST_LANES 16
+
+/*
+ * Marks the key of a lane, unless the lane has changed since `word` was read. `lane`: its bits. Other packets
+ * may mark other lanes of the word meanwhile. Keys leave and enter the lane by stores to the whole word, so
+ * no mark gets to a key that no packet asked for.
+ */
+static __noinline int sieve_mark_exact(const struct sieve_line* line, __u32 index, __u64 word, __u64 mark,
+                                       __u64 lane) {
+    __u64* at = (__u64*)&line->word[index % SIEVE_LINE_WORDS];
+    int i;
+
+    if (sieve_control.trial) return 0;
+    for (i = 0; i < SIEVE_EXACT_MOST_LANES; i++) {
+        const __u64 seen = __sync_val_compare_and_swap(at, word, word | mark);
+
+        if (seen == word || ((seen ^ word) & lane) || (seen & mark)) break;
+        word = seen;
+    }
+    return 0;
+}
+
 static __always_inline int sieve_lookup_exact_ipv4(void* filter, const struct sieve_exact* exact,
                                                    __u32 address) {
     const struct sieve_exact_place at = sieve_exact_locate(exact, sieve_exact_permute(exact, address));
     const struct sieve_line* first = sieve_fetch(filter, sieve_exact_line(at.first));
     const struct sieve_line* second = sieve_fetch(filter, sieve_exact_line(at.second));
+    struct sieve_exact_match match;
+    __u64 a, b, heads, mark;
 
     if (!first || !second) return 0;
-    return sieve_exact_test(exact, sieve_exact_load(first, sieve_exact_index(at.first)),
-                            sieve_exact_load(second, sieve_exact_index(at.second)), at.rest) != 0;
+    a = sieve_exact_load(first, sieve_exact_index(at.first));
+    b = sieve_exact_load(second, sieve_exact_index(at.second));
+    match = sieve_exact_compare(exact, a, b, at.rest);
+    heads = sieve_exact_heads(exact);
+    if (!((match.first | match.second) & heads)) return 0;
+    if (!exact->marks) return 1;
+    if (match.first & heads) {
+        mark = sieve_exact_mark(match.first & heads);
+        if (SIEVE_UNLIKELY(!(a & mark)))
+            sieve_mark_exact(first, sieve_exact_index(at.first), a, mark,
+                             sieve_exact_lane_below(exact, mark));
+    } else {
+        mark = sieve_exact_mark(match.second & heads);
+        if (SIEVE_UNLIKELY(!(b & mark)))
+            sieve_mark_exact(second, sieve_exact_index(at.second), b, mark,
+                             sieve_exact_lane_below(exact, mark));
+    }
+    return 1;
 }
 
 static __always_inline int sieve_lookup_exact_ipv6(void* filter, const struct sieve_exact* exact, __u64 upper,
@@ -32,7 +73,43 @@ static __always_inline int sieve_lookup_exact_ipv6(void* filter, const struct si
     first = sieve_fetch(filter, sieve_exact_ipv6_line(exact) + at.first);
     second = sieve_fetch(filter, sieve_exact_ipv6_line(exact) + at.second);
     if (!first || !second) return 0;
-    return (sieve_exact_test_ipv6(first, upper, lower) | sieve_exact_test_ipv6(second, upper, lower)) != 0;
+    return (sieve_exact_test_ipv6(first, upper, lower, 0) | sieve_exact_test_ipv6(second, upper, lower, 0)) !=
+           0;
+}
+
+/* Marks the address in this place of the line; 1. Nothing is put in the place of an address before this
+ * packet is done, so the mark gets to no other one. */
+static __noinline int sieve_mark_exact_ipv6(const struct sieve_line* line, __u32 place, __u64 upper) {
+    __u64* at = (__u64*)&line->word[place % SIEVE_EXACT_IPV6_WAYS];
+
+    if (!sieve_control.trial) (void)__sync_val_compare_and_swap(at, upper, upper ^ SIEVE_EXACT_IPV6_MARK);
+    return 1;
+}
+
+/* The same in a table with marks. */
+static __always_inline int sieve_lookup_exact_marked_ipv6(void* filter, const struct sieve_exact* exact,
+                                                          __u64 upper, __u64 lower) {
+    const struct sieve_exact_ipv6* part = (const struct sieve_exact_ipv6*)sieve_fetch(filter, 0);
+    const struct sieve_line *first, *second;
+    struct sieve_exact_lines at;
+    __u64 in_first;
+    int i;
+
+    if (!part || part->lines == 0) return 0;
+    at = sieve_exact_locate_ipv6(part, upper, lower);
+    first = sieve_fetch(filter, sieve_exact_ipv6_line(exact) + at.first);
+    second = sieve_fetch(filter, sieve_exact_ipv6_line(exact) + at.second);
+    if (!first || !second) return 0;
+    in_first = sieve_exact_test_ipv6(first, upper, lower, 1);
+    if (!(in_first | sieve_exact_test_ipv6(second, upper, lower, 1))) return 0;
+    if (sieve_exact_unmarked(upper) != upper) return 0;
+    if (!in_first) first = second;
+#pragma GCC unroll 4
+    for (i = 0; i < SIEVE_EXACT_IPV6_WAYS; i++)
+        if (SIEVE_UNLIKELY(sieve_exact_load(first, i) == upper &&
+                           sieve_exact_load(first, i + SIEVE_EXACT_IPV6_WAYS) == lower))
+            return sieve_mark_exact_ipv6(first, i, upper);
+    return 1;
 }
 
 /* Where a key was found, if it was: the value of its entry. */
@@ -66,8 +143,8 @@ static __always_inline int sieve_exact_value_of_ipv6(void* filter, const struct 
     line = sieve_fetch(filter, sieve_exact_ipv6_line(exact) + at.first);
     second = sieve_fetch(filter, sieve_exact_ipv6_line(exact) + at.second);
     if (!line || !second) return SIEVE_EXACT_NOT_FOUND;
-    if (!sieve_exact_test_ipv6(line, upper, lower)) {
-        if (!sieve_exact_test_ipv6(second, upper, lower)) return SIEVE_EXACT_NOT_FOUND;
+    if (!sieve_exact_test_ipv6(line, upper, lower, 0)) {
+        if (!sieve_exact_test_ipv6(second, upper, lower, 0)) return SIEVE_EXACT_NOT_FOUND;
         line = second;
         at.first = at.second;
     }
@@ -104,6 +181,7 @@ static __noinline int sieve_lookup_exact_values(void* filter, const struct sieve
 static __noinline int sieve_lookup_exact_other(void* filter, const struct sieve_exact* exact, __u64 upper,
                                                __u64 lower) {
     if (exact->value_bits) return sieve_lookup_exact_values(filter, exact, upper, lower);
+    if (exact->marks) return sieve_lookup_exact_marked_ipv6(filter, exact, upper, lower);
     return sieve_lookup_exact_ipv6(filter, exact, upper, lower);
 }
 

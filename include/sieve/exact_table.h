@@ -14,10 +14,13 @@
  *   r     = (P * M mod 2^32) * R >> 32    the remainder, R = ceil(2^32 / M): b1 and r determine P
  *   b2    = b1 + 1 + h(r) mod M           the second word, h(r) = (r * K mod 2^32) * reach >> 32
  *
- *   word  64 / w lanes of w bits, the first in the lowest bits; further bits are zero
+ *   word  lanes of w bits, the first in the lowest bits; further bits are zero
  *   lane  t << v | value, where t = r in word b1 and t = R + r in word b2; or all ones: no key
  *
- * 2 R <= 2^(w - v) - 1, so that no key's lane is all ones.
+ * 2 R <= 2^(w - v) - 1, so that no key's lane is all ones. A word has 64 / w lanes, or 64 / (w + 1) if keys
+ * have *marks*: then the bit above each lane says that a packet found its key there. Packets set it, so a
+ * controller stores to such words by compare-and-swap. A lane without a key has no mark. Tables with values
+ * have no marks.
  *
  * A table may give each key a *value* of v bits; in most tables v = 0. enum sieve_exact_meaning says what
  * values mean.
@@ -26,7 +29,9 @@
  * their lower ones. Each address has two lines to be in. A place without an address holds ::ffff:0.0.0.0:
  * addresses of IPv4 are asked for in the other part, so no address is ambiguous. The values of four places
  * are one word, the first in the lowest 16 bits, and the words of eight lines are a line. The value of a
- * place without an address is zero.
+ * place without an address is zero. In a table with marks the highest bit of an address follows from the two
+ * below it, and a mark turns it over (sieve_exact_unmarked()). The table cannot hold other addresses. The
+ * mark of a place without an address means nothing.
  *
  *   filter's line 0                struct sieve_exact_ipv6
  *   lines 1 to M / 8               the words of the IPv4 part, M > 0
@@ -61,7 +66,7 @@ struct __attribute__((may_alias)) sieve_exact {
     __u8 value_bits; /* v, the lower byte of `alpha` */
     __u8 last;       /* if v > 0, the number of the last lane's lowest bit; else 0 */
     __u8 probes;     /* 0 */
-    __u8 shard_bits; /* 0 */
+    __u8 marks;      /* 1 if keys have marks, else 0; in place of `shard_bits` */
 
     __u32 words; /* M, a multiple of 8 */
     __u32 range; /* R */
@@ -167,22 +172,48 @@ SIEVE_INLINE __u64 sieve_exact_load(const struct sieve_line* line, __u32 index) 
 #endif
 }
 
-/*
- * v = 0: not zero if a lane of either word holds the key. `(x - feet) & ~x & heads` is not zero if and only
- * if a lane of x is: the borrow of a lane that is zero may flag lanes above it, but nothing else does.
- */
-SIEVE_INLINE __u64 sieve_exact_test(const struct sieve_exact* exact, __u64 first, __u64 second, __u32 rest) {
-    const __u64 feet = exact->feet;
-    const __u64 wanted = rest * feet;
-    const __u64 a = first ^ wanted, b = second ^ (wanted + exact->second);
-
-    return (((a - feet) & ~a) | ((b - feet) & ~b)) & sieve_shift_left(feet, exact->width - 1);
-}
-
 /* The highest bits of the lanes that hold a key, in each of its words. */
 struct sieve_exact_match {
     __u64 first, second;
 };
+
+/*
+ * v = 0: `(x - feet) & ~x & heads` is not zero if and only if a lane of x is: the borrow of a lane that is
+ * zero may flag lanes above it, but nothing else does. The lowest one that is flagged is zero. A mark above a
+ * lane that is zero takes the borrow. These are both words' results, without `& heads`.
+ */
+SIEVE_INLINE struct sieve_exact_match sieve_exact_compare(const struct sieve_exact* exact, __u64 first,
+                                                          __u64 second, __u32 rest) {
+    const __u64 feet = exact->feet;
+    const __u64 wanted = rest * feet;
+    const __u64 a = first ^ wanted, b = second ^ (wanted + exact->second);
+    struct sieve_exact_match match;
+
+    match.first = (a - feet) & ~a;
+    match.second = (b - feet) & ~b;
+    return match;
+}
+
+/* The highest bit of each lane. */
+SIEVE_INLINE __u64 sieve_exact_heads(const struct sieve_exact* exact) {
+    return sieve_shift_left(exact->feet, exact->width - 1);
+}
+
+/* Not zero if a lane of either word holds the key. */
+SIEVE_INLINE __u64 sieve_exact_test(const struct sieve_exact* exact, __u64 first, __u64 second, __u32 rest) {
+    const struct sieve_exact_match match = sieve_exact_compare(exact, first, second, rest);
+
+    return (match.first | match.second) & sieve_exact_heads(exact);
+}
+
+/* The mark of the lowest lane of those that are flagged. */
+SIEVE_INLINE __u64 sieve_exact_mark(__u64 flagged) {
+    return (flagged & (0 - flagged)) << 1;
+}
+/* The bits of the lane below a mark. */
+SIEVE_INLINE __u64 sieve_exact_lane_below(const struct sieve_exact* exact, __u64 mark) {
+    return mark - sieve_shift_right(mark, exact->width);
+}
 
 /*
  * v > 0: where the key is, whatever its value. The bits of values are zero in the difference, so that no lane
@@ -191,7 +222,7 @@ struct sieve_exact_match {
  */
 SIEVE_INLINE struct sieve_exact_match sieve_exact_find(const struct sieve_exact* exact, __u64 first,
                                                        __u64 second, __u32 rest) {
-    const __u64 feet = exact->feet, heads = sieve_shift_left(feet, exact->width - 1);
+    const __u64 feet = exact->feet, heads = sieve_exact_heads(exact);
     const __u64 values = sieve_shift_left(feet, exact->value_bits) - feet;
     const __u64 wanted = sieve_shift_left(rest, exact->value_bits) * feet;
     const __u64 a = (first ^ wanted) & ~values, b = (second ^ (wanted + exact->second)) & ~values;
@@ -249,24 +280,35 @@ SIEVE_INLINE __u32 sieve_exact_ipv6_line(const struct sieve_exact* exact) {
     return SIEVE_EXACT_IPV4_LINE + exact->words / SIEVE_LINE_WORDS;
 }
 
-/* The highest bit is clear if and only if the words are equal. */
-SIEVE_INLINE __u64 sieve_exact_differs(__u64 upper, __u64 lower, __u64 upper_too, __u64 lower_too) {
-    const __u64 difference = (upper ^ upper_too) | (lower ^ lower_too);
+/* The highest bit is clear if and only if the words are equal; of the upper ones, the highest bit does not
+ * count if `marks` is 1. */
+SIEVE_INLINE __u64 sieve_exact_differs(__u64 upper, __u64 lower, __u64 upper_too, __u64 lower_too,
+                                       __u32 marks) {
+    const __u64 difference = ((upper ^ upper_too) << marks) | (lower ^ lower_too);
 
     return difference | (0 - difference);
 }
 
-/* 1 if the line holds the IPv6 address, else 0. There is no branch, because the verifier would walk both
- * ways.
+#define SIEVE_EXACT_IPV6_MARK (1ULL << 63)
+
+/* The upper word of an IPv6 address, in whose highest bit there may be a mark. That bit follows from the next
+ * two in all addresses that are in use: those below 6000:: and those from e000:: on. */
+SIEVE_INLINE __u64 sieve_exact_unmarked(__u64 upper) {
+    return (upper & ~SIEVE_EXACT_IPV6_MARK) | (upper << 1 & upper << 2 & SIEVE_EXACT_IPV6_MARK);
+}
+
+/* 1 if the line holds the IPv6 address, marked or not if `marks` is 1 (then it must be one that can be
+ * marked), else 0. There is no branch, because the verifier would walk both ways.
  */
-SIEVE_INLINE __u64 sieve_exact_test_ipv6(const struct sieve_line* line, __u64 upper, __u64 lower) {
+SIEVE_INLINE __u64 sieve_exact_test_ipv6(const struct sieve_line* line, __u64 upper, __u64 lower,
+                                         __u32 marks) {
     __u64 none = ~0ULL;
     int i;
 
 #pragma GCC unroll 4
     for (i = 0; i < SIEVE_EXACT_IPV6_WAYS; i++) {
         none &= sieve_exact_differs(upper, lower, sieve_exact_load(line, i),
-                                    sieve_exact_load(line, i + SIEVE_EXACT_IPV6_WAYS));
+                                    sieve_exact_load(line, i + SIEVE_EXACT_IPV6_WAYS), marks);
         SIEVE_KEEP(none);
     }
     return (none >> 63) ^ 1;
@@ -290,7 +332,7 @@ SIEVE_INLINE __u32 sieve_exact_value_ipv6(const struct sieve_line* line, __u64 v
 #pragma GCC unroll 4
     for (i = 0; i < SIEVE_EXACT_IPV6_WAYS; i++) {
         const __u64 differs = sieve_exact_differs(upper, lower, sieve_exact_load(line, i),
-                                                  sieve_exact_load(line, i + SIEVE_EXACT_IPV6_WAYS));
+                                                  sieve_exact_load(line, i + SIEVE_EXACT_IPV6_WAYS), 0);
 
         value |= (values >> (16 * i)) & ~(__u64)((__s64)differs >> 63);
         SIEVE_KEEP(value);

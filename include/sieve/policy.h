@@ -223,7 +223,7 @@ struct sieve_control {
     __u64 sketch_since; /* seconds since 1970 */
     __u64 network;      /* inode of the network namespace that `load` attached the program in; or 0 */
     __u32 flows_id;     /* the flow memory in sieve_flows; or 0 */
-    __u32 reserved;
+    __u32 trial;        /* not zero: a controller asks, so hits leave no marks (sieve/exact_table.h) */
     struct sieve_flow_where flows; /* of that memory */
 };
 

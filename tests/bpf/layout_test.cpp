@@ -101,7 +101,7 @@ TEST_F(Layout, Control) {
                   MEMBER(sieve_control, link), MEMBER(sieve_control, ring_id),
                   MEMBER(sieve_control, sketch_id), MEMBER(sieve_control, sketch_since),
                   MEMBER(sieve_control, network), MEMBER(sieve_control, flows_id),
-                  MEMBER(sieve_control, reserved), MEMBER(sieve_control, flows), MEMBER(sieve_control, bank));
+                  MEMBER(sieve_control, trial), MEMBER(sieve_control, flows), MEMBER(sieve_control, bank));
     EXPECT_LAYOUT(sieve_policy, MEMBER(sieve_policy, sets), MEMBER(sieve_policy, default_action),
                   MEMBER(sieve_policy, unreadable), MEMBER(sieve_policy, joined), MEMBER(sieve_policy, joint),
                   MEMBER(sieve_policy, joint_id), MEMBER(sieve_policy, entry), MEMBER(sieve_policy, slot),

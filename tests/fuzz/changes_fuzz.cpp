@@ -246,7 +246,7 @@ class Subject {
     void forget_what_went_with_the_writer() {
         std::set<uint128> listed;
         FUZZ_REQUIRE(exact_kind.for_each_entry(lookup_, lines_, program_now(),
-                                               [&](const sieve_key& key, std::uint64_t) {
+                                               [&](const sieve_key& key, std::uint64_t, bool) {
                                                    listed.insert(address_number(key.word[0], key.word[1]));
                                                }));
         std::erase_if(ends_,
@@ -266,7 +266,7 @@ class Subject {
     void look() {
         std::set<uint128> listed;
         FUZZ_REQUIRE(exact_kind.for_each_entry(
-            lookup_, lines_, program_now(), [&](const sieve_key& key, std::uint64_t end) {
+            lookup_, lines_, program_now(), [&](const sieve_key& key, std::uint64_t end, bool) {
                 const uint128 one = address_number(key.word[0], key.word[1]);
                 FUZZ_REQUIRE(listed.insert(one).second);
                 const auto found = ends_.find(one);

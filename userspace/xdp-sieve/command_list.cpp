@@ -24,6 +24,8 @@ struct ListArguments {
     std::string interface;
     std::string name;
     std::string hook;
+    bool hits = false;
+    bool never_hit = false;
 };
 
 constexpr std::int64_t second = 1'000'000'000;
@@ -41,10 +43,16 @@ std::string time_text(std::int64_t seconds) {
                        parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
 }
 
+bool is_asked_for(const ListArguments& arguments, const control::ListedKey& key) {
+    return !arguments.never_hit || !key.hit;
+}
+
 void print_json(const ListArguments& arguments, const control::KeyList& list) {
     nlohmann::json keys = nlohmann::json::array();
     for (const control::ListedKey& key : list.keys) {
+        if (!is_asked_for(arguments, key)) continue;
         nlohmann::json one = {{"key", listed_key_text(key, list)}};
+        if (list.marks) one["hit"] = key.hit;
         if (key.ends_in) one["ends_at"] = ends_at(*key.ends_in);
         if (key.ends_in) one["overdue"] = *key.ends_in <= 0;
         keys.push_back(std::move(one));
@@ -53,6 +61,7 @@ void print_json(const ListArguments& arguments, const control::KeyList& list) {
                                                {"hook", kernel::hook_point_name(list.point)},
                                                {"set", arguments.name},
                                                {"key", format_fields(list.fields)},
+                                               {"hits", list.marks},
                                                {"whole", list.whole},
                                                {"unlisted", list.unlisted},
                                                {"keys", std::move(keys)}}));
@@ -63,15 +72,21 @@ Result<Exit> run_list(const ListArguments& arguments, const Context& context) {
     SIEVE_ASSIGN(const control::HookName hook, parse_hook(arguments.interface, arguments.hook));
     control::RealKernel kernel;
     SIEVE_ASSIGN(const control::KeyList list, control::list_keys(kernel, hook, arguments.name));
+    if ((arguments.hits || arguments.never_hit) && !list.marks)
+        return invalid_request(
+            fmt::format("set {} does not mark what packets match: build it with `hits`, as in `{}=LIST,hits`",
+                        arguments.name, arguments.name));
     if (context.json) {
         print_json(arguments, list);
         return Exit::done;
     }
-    for (const control::ListedKey& key : list.keys)
-        print_out("{}{}\n", listed_key_text(key, list),
+    for (const control::ListedKey& key : list.keys) {
+        if (!is_asked_for(arguments, key)) continue;
+        print_out("{}{}{}\n", listed_key_text(key, list), arguments.hits ? (key.hit ? " yes" : " no") : "",
                   key.ends_in ? fmt::format(" # {} {}", *key.ends_in > 0 ? "until" : "overdue since",
                                             time_text(ends_at(*key.ends_in)))
                               : std::string());
+    }
     if (list.unlisted > 0)
         remark(context,
                fmt::format("set {}: these are the keys that were inserted for a time; {} more cannot be "
@@ -89,6 +104,12 @@ void add_list(CLI::App& app, Context& context) {
                     command.add("IFACE", arguments->interface, "the interface").required();
                     command.add("NAME", arguments->name, "the set: exact, verified, or with keys that end")
                         .required();
+                    command.add_flag(
+                        "--hits", arguments->hits,
+                        "also print yes or no: whether a packet matched the entry since it came, or "
+                        "the set was put in force; of a set built with `hits`");
+                    command.add_flag("--never-hit", arguments->never_hit,
+                                     "print only the entries that no packet matched");
                     add_hook(command, arguments->hook, "the one that has the set if not given");
                     return [arguments, &context] { return run_list(*arguments, context); };
                 });

@@ -823,7 +823,15 @@ Status check_build_options(const BuildOptions& options) {
     if (options.prefixes.max_probes < 1 || options.prefixes.max_probes > SIEVE_MAX_PROBES)
         return invalid_request(
             fmt::format("{} probes, expected 1 to {}", options.prefixes.max_probes, SIEVE_MAX_PROBES));
-    if (options.kind.kind == automatic_kind) return check_build_options(settled_kind(options, false));
+    if (options.kind.kind == automatic_kind) {
+        BuildOptions settled = settled_kind(options, false);
+        settled.spare.hits = false; // the list decides
+        return check_build_options(settled);
+    }
+    if (const KindFacts& facts = kind_of(options.kind.kind).facts(); options.spare.hits && !facts.has_marks)
+        return invalid_request(fmt::format("hits: kind {} marks no entries; kind {}, a list of single "
+                                           "addresses without a size or a rate, does",
+                                           facts.name, kind_name(SIEVE_KIND_EXACT)));
     if (kind_of(options.kind.kind).exact() != nullptr) {
         if (options.bits_per_key)
             return invalid_request(

@@ -40,6 +40,8 @@ struct TableChangeResult {
 ///
 /// The writer may die at any point. Then no member is missing, but the table is unsettled: a key may stand in
 /// it twice, and its header may count wrongly.
+///
+/// In a table with marks, a key comes without one, and its mark stays as long as it does.
 class ChangeableTable {
   public:
     virtual ~ChangeableTable() = default;
@@ -60,6 +62,8 @@ class ChangeableTable {
     [[nodiscard]] virtual bool can_state(std::uint64_t life) const = 0;
     /// Gives a member this end, or the next later one that the table can state. Error: it can state none.
     [[nodiscard]] virtual Status set_end(const sieve_key& key, std::uint64_t end) = 0;
+    /// Marks a member, as a packet does that finds it. Nothing happens to another key, or without marks.
+    virtual void mark(const sieve_key& key) = 0;
     /// Whether the table stays at a load where keys find room, if these come.
     [[nodiscard]] virtual bool has_room_for(const KeySet& keys) const = 0;
     /// Takes members out, then puts keys in that are no members, each of which is named once, with this end,

@@ -36,11 +36,12 @@ struct Lifetimes {
 struct Spare {
     std::uint64_t room = 0;               ///< for so many more keys
     std::optional<Lifetimes> lifetimes{}; ///< keys may end, from now on; those that it is made of do not
+    bool hits = false;                    ///< a mark for each key, which packets set that find it
 };
 
-/// An entry of a filter that lists its keys, and when its membership ends: a time that has come if it has
-/// ended.
-using VisitEntry = std::function<void(const sieve_key& key, std::uint64_t end)>;
+/// An entry of a filter that lists its keys; when its membership ends: a time that has come if it has ended;
+/// and whether it has a mark.
+using VisitEntry = std::function<void(const sieve_key& key, std::uint64_t end, bool hit)>;
 
 /// A filter that is worked out but not yet written.
 class ExactFilter {
@@ -119,6 +120,9 @@ class ExactKind : public FilterKind {
     [[nodiscard]] virtual bool has_ends(const sieve_lookup&, std::span<const sieve_line>) const {
         return false;
     }
+
+    /// Whether keys of this filter have marks, which packets set that find them.
+    [[nodiscard]] virtual bool has_marks(const sieve_lookup&) const { return false; }
 
     /// Reads the whole filter and checks every entry against all others. Returns the number of its members
     /// and the sum of their hashes. Error (bad_input, without an origin): what is wrong, and where.

@@ -38,6 +38,7 @@ struct KindFacts {
     bool takes_alpha = false;       ///< KindOptions::alpha
     bool takes_hashes = false;      ///< KindOptions::hashes; the header's `hashes` is then k
     bool has_shards = false;        ///< all lines of a key are in one shard (filters/shards.hpp)
+    bool has_marks = false;         ///< keys can have hit marks; the header's `shard_bits` says so
     bool changes_live = false;      ///< keys can be inserted and deleted one by one while it is in force
     bool rebalances_slowly = false; ///< each round takes a microsecond a key or more on one processor
     const char* model = "";         ///< the paper and the equation of KindBuilder::model_fpr

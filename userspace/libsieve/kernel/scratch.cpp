@@ -58,6 +58,7 @@ Result<BpfObject> Scratch::release() && {
         bank.default_action = SIEVE_ACTION_PASS;
         bank.unreadable = SIEVE_ACTION_PASS;
     }
+    instance().control().trial = 0;
     SIEVE_TRY(clear_stats(instance()));
     SIEVE_TRY(object_.wait_until_filled());
     return std::move(object_);

@@ -63,7 +63,7 @@ class Scratch {
     // -1: without an exact set.
     [[nodiscard]] Status put_fds(std::uint32_t slot, int map_fd, int exact_fd) const;
 
-    explicit Scratch(BpfObject object) : object_(std::move(object)) {}
+    explicit Scratch(BpfObject object) : object_(std::move(object)) { instance().control().trial = 1; }
 
     BpfObject object_;
 };

@@ -21,6 +21,7 @@ constexpr std::size_t most_members = 4096;
 std::string cannot_be_joined(const sieve_lookup& lookup, bool verified) {
     const FilterKind& kind = kind_of(lookup);
     if (verified) return "its matches are verified";
+    if (kind.exact() != nullptr && kind.exact()->has_marks(lookup)) return "it marks its hits";
     if (kind.exact() != nullptr)
         return kind.exact()->is_of_keys() ? "" : fmt::format("kind {} holds ranges", kind.facts().name);
     if (kind.facts().changes_live)

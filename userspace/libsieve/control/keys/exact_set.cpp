@@ -157,6 +157,11 @@ Result<InPlace> change_in_place(Kernel& kernel, const HookName& name, const std:
             "set {}: keys of several fields do not end in an exact set; build the set with kind {}, whose "
             "keys can (`--kind {}`)",
             set, kind_name(SIEVE_KIND_DDLCBF), kind_name(SIEVE_KIND_DDLCBF)));
+    if (request.lifetime && kind_of(header.lookup).exact()->has_marks(header.lookup))
+        return invalid_request(
+            fmt::format("set {} marks its hits, and entries that end are not marked: insert without an end, "
+                        "or build the set without `hits`",
+                        set));
     const bool erases = request.change == KeyChange::erase;
     const kernel::TableInForce table = kernel.read_table(hook);
     SIEVE_TRY(refuse_lockout(
@@ -257,10 +262,11 @@ EndingKeys count_ending(RunningFilter& filter) {
     if (!kind.has_ends(filter.lookup(), filter.lines())) return count;
     const std::uint64_t now = program_now();
     // A fault is the entry that a writer is changing, or one that the next writer names.
-    (void)kind.for_each_entry(filter.lookup(), filter.lines(), now, [&](const sieve_key&, std::uint64_t end) {
-        count.ending += end > now && end != never_ends ? 1 : 0;
-        count.ended += end <= now ? 1 : 0;
-    });
+    (void)kind.for_each_entry(filter.lookup(), filter.lines(), now,
+                              [&](const sieve_key&, std::uint64_t end, bool) {
+                                  count.ending += end > now && end != never_ends ? 1 : 0;
+                                  count.ended += end <= now ? 1 : 0;
+                              });
     return count;
 }
 
@@ -279,9 +285,9 @@ Result<std::vector<ListedKey>> list_exact_set(Kernel& kernel, const std::string&
     HugeArray<sieve_line> copy(lines.size());
     std::vector<ListedKey> members;
     const std::uint64_t now = program_now();
-    const VisitEntry add = [&](const sieve_key& key, std::uint64_t end) {
+    const VisitEntry add = [&](const sieve_key& key, std::uint64_t end, bool hit) {
         if (end <= now) return;
-        members.push_back({.key = key});
+        members.push_back({.key = key, .hit = hit});
         if (end != never_ends) members.back().ends_in = static_cast<std::int64_t>(end - now);
     };
     for (int i = 0; i < snapshots; i++) {

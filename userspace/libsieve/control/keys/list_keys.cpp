@@ -48,6 +48,7 @@ Result<KeyList> list_keys(Kernel& kernel, const HookName& name, const std::strin
                  .whole = now.verified()};
     if (lists_and_changes(filter.lookup)) {
         list.whole = true;
+        list.marks = kind_of(filter.lookup).exact()->has_marks(filter.lookup);
         SIEVE_ASSIGN(list.keys, list_exact_set(kernel, set, now.set.map_id));
         std::sort(list.keys.begin(), list.keys.end(),
                   [](const ListedKey& a, const ListedKey& b) { return key_order(a.key, b.key); });

@@ -21,12 +21,14 @@ struct ListedKey {
     // in force, these are its entries, else what is stored for them.
     sieve_key key{};
     std::optional<std::int64_t> ends_in{}; // nanoseconds from now; not above 0 if its time is over
+    bool hit = false;                      // KeyList::marks: a packet has matched it
 };
 
 struct KeyList {
     kernel::HookPoint point = kernel::HookPoint::xdp;
     std::uint32_t fields = 0;
     bool prefixes = false;
+    bool marks = false; // packets mark what they match, from when it came, or the set came into force
     bool whole = false; // all keys of the set, as the set is verified; else only those inserted for a time
     // Keys in the filter that nobody knows: their number is all it tells. Of a prefix set, stored prefixes.
     std::uint64_t unlisted = 0;

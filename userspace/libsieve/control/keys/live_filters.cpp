@@ -72,7 +72,7 @@ Result<KeyDifference> left_of(const OpenTable& open, const FilterDue& due) {
         removed.for_each(0, removed.size(), [&](const sieve_key& key) { left.remove(key); });
         added.for_each(0, added.size(), [&](const sieve_key& key) { left.add(key); });
     } else {
-        SIEVE_TRY(open.for_each_entry(program_now(), [&](const sieve_key& key, std::uint64_t) {
+        SIEVE_TRY(open.for_each_entry(program_now(), [&](const sieve_key& key, std::uint64_t, bool) {
             if (!due.list->contains(key)) left.remove(key);
         }));
         due.list->for_each([&](const sieve_key& key) { left.add(key); });

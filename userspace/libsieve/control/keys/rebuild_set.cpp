@@ -12,6 +12,7 @@
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/control/access/hold_lock.hpp"
 #include "libsieve/control/keys/exact_set.hpp"
+#include "libsieve/control/keys/hit_marks.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/keys/key_order.hpp"
 #include "libsieve/util/clock.hpp"
@@ -43,7 +44,7 @@ Result<std::optional<Lifetimes>> lifetimes_of(const OpenTable& open) {
     if (!open.has_ends()) return std::nullopt;
     Lifetimes lifetimes{.longest = least_longest_life, .unit = never_ends};
     const std::uint64_t now = program_now();
-    SIEVE_TRY(open.for_each_entry(now, [&](const sieve_key&, std::uint64_t end) {
+    SIEVE_TRY(open.for_each_entry(now, [&](const sieve_key&, std::uint64_t end, bool) {
         if (end > now && end != never_ends) lifetimes.longest = std::max(lifetimes.longest, end - now);
     }));
     return lifetimes;
@@ -72,7 +73,9 @@ Result<Image> build_larger(const Seen& seen, const KeySet& coming, std::optional
     options.label = reinterpret_cast<const char*>(seen.file.label);
     Members members(seen.keys, {});
     members.keys.append(coming);
-    options.spare = {.room = least_room + members.keys.size() / 4, .lifetimes = seen.lifetimes};
+    options.spare = {.room = least_room + members.keys.size() / 4,
+                     .lifetimes = seen.lifetimes,
+                     .hits = kind_of(seen.lookup).exact()->has_marks(seen.lookup)};
     if (life) {
         Lifetimes& lifetimes =
             options.spare.lifetimes
@@ -128,7 +131,7 @@ Status copy_ends(const OpenTable& now, const OpenTable& fresh, const KeySet& com
     if (!fresh.has_ends()) return {};
     const std::uint64_t time = program_now();
     Status done;
-    SIEVE_TRY(now.for_each_entry(time, [&](const sieve_key& key, std::uint64_t end) {
+    SIEVE_TRY(now.for_each_entry(time, [&](const sieve_key& key, std::uint64_t end, bool) {
         if (done && end > time && end != never_ends) done = fresh.table->set_end(key, end);
     }));
     const std::uint64_t end = life ? time + *life : never_ends;
@@ -177,7 +180,8 @@ Result<Rebuilt> rebuild_with(Kernel& kernel, const HookName& name, const std::st
         wanted.keep_inserted = true;
         wanted.found_once = sieve_is_one_address(seen.lookup.fields) != 0;
         const Rebuilt rebuilt{.keys = file.keys};
-        SIEVE_TRY(kernel.replace_table(hook, now.table));
+        SIEVE_TRY(replace_keeping_hits(kernel, hook, {&ready, 1},
+                                       [&] { return kernel.replace_table(hook, now.table); }));
         return rebuilt;
     }
     return failure(

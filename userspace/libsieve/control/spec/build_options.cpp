@@ -183,6 +183,12 @@ std::vector<BuildOption> list_options() {
              feed.mask_host_bits = text == "mask";
              return {};
          }},
+        {"hits", nullptr,
+         "single addresses in kind exact: mark each entry that a packet matches, for `list --hits`",
+         [](FeedSpec& feed, const std::string&) -> Status {
+             feed.build.spare.hits = true;
+             return {};
+         }},
         {"allow-wide", nullptr, "take a list that covers over half of the IPv4 or IPv6 addresses, too",
          [](FeedSpec& feed, const std::string&) -> Status {
              feed.allow_wide = true;

@@ -247,7 +247,8 @@ Result<Applied> PreparedApply::commit() {
         const kernel::TableInForce before = kernel_->read_table(applied.hook);
         if (!spec_.keep_counters) start_counters(*kernel_, before, prepared_.sets, applied.table);
         undone = undone_changes(*kernel_, before, applied.table);
-        SIEVE_ASSIGN(applied.replies, replace_table(*kernel_, applied.hook, applied.table, spec_.flows));
+        SIEVE_ASSIGN(applied.replies,
+                     replace_table(*kernel_, applied.hook, applied.table, spec_.flows, prepared_.sets));
     }
     // The table is in force. An error from here on must not claim that it is not.
     const Status warned = without_throwing([&]() -> Status {

@@ -92,7 +92,7 @@ Result<TableChanged> PreparedTable::commit() {
     const auto begin = std::chrono::steady_clock::now();
     const kernel::TableInForce before = kernel_->read_table(hook_);
     SIEVE_ASSIGN(const std::optional<RepliesMade> replies,
-                 replace_table(*kernel_, hook_, wanted_, spec.flows));
+                 replace_table(*kernel_, hook_, wanted_, spec.flows, prepared_.sets));
     const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
     std::vector<Warning> warnings =
         target_warnings(*kernel_, {hook_.interface, hook_.point, hook_.mode}, spec.sets);

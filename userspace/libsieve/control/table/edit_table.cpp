@@ -81,7 +81,7 @@ Result<Edited> put(Kernel& kernel, const kernel::Hook& hook, const kernel::Wante
     Edited edited{.point = hook.point, .changed = true};
     for (const kernel::WantedSet& set : table.sets) edited.order.push_back(set.name);
     const auto begin = std::chrono::steady_clock::now();
-    SIEVE_TRY(replace_table(kernel, hook, table, {}));
+    SIEVE_TRY(replace_table(kernel, hook, table, {}, {}));
     edited.milliseconds =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     return edited;

@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "libsieve/control/access/hold_lock.hpp"
+#include "libsieve/control/keys/hit_marks.hpp"
 #include "libsieve/control/safety/lockout.hpp"
 #include "libsieve/kernel/flow_memory.hpp"
 #include "libsieve/util/unfinished.hpp"
@@ -60,14 +61,16 @@ std::vector<Warning> replies_warnings(const std::string& interface, kernel::Hook
 }
 
 Result<std::optional<RepliesMade>> replace_table(Kernel& kernel, const kernel::Hook& hook,
-                                                 const kernel::WantedTable& table, const WantedFlows& flows) {
+                                                 const kernel::WantedTable& table, const WantedFlows& flows,
+                                                 std::span<const ReadySet> fresh) {
     std::unique_ptr<ReadyReplies> ready;
     if (table.replies == SIEVE_ACTION_PASS) {
         SIEVE_ASSIGN(ready, kernel.ready_replies(hook.interface, flows));
         SIEVE_TRY(ready->serve(hook));
     }
     const bool were_on = kernel.read_table(hook).replies == SIEVE_ACTION_PASS;
-    const Status done = kernel.replace_table(hook, table);
+    const Status done =
+        replace_keeping_hits(kernel, hook, fresh, [&] { return kernel.replace_table(hook, table); });
     const bool in_force = done || done.error().kind == ErrorKind::unfinished;
     if (!in_force) return tl::unexpected(done.error());
     std::optional<RepliesMade> made;
@@ -106,7 +109,7 @@ Result<RepliesEdited> edit_replies(Kernel& kernel, const HookName& name, sieve_a
     SIEVE_TRY(
         refuse_lockout(kernel, hook.interface.name, hook.point, {.table = table, .before = &before}, safety));
     const auto begin = std::chrono::steady_clock::now();
-    SIEVE_ASSIGN(done.made, replace_table(kernel, hook, table, flows));
+    SIEVE_ASSIGN(done.made, replace_table(kernel, hook, table, flows, {}));
     done.table.milliseconds =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     done.table.changed = true;

@@ -6,11 +6,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "libsieve/control/access/in_force.hpp"
 #include "libsieve/control/access/kernel.hpp"
+#include "libsieve/control/access/ready_set.hpp"
 #include "libsieve/control/spec/observer.hpp"
 #include "libsieve/control/spec/safety.hpp"
 #include "libsieve/control/spec/table_spec.hpp"
@@ -41,11 +43,13 @@ namespace sieve::control {
                                                     const kernel::WantedTable& table, bool asked);
 
 // Puts a table in force where our program runs, with all that its replies need; takes away what nobody needs
-// any more. The caller holds the lock. Nothing in the result: the table's replies are dropped. Errors: those
-// of Kernel::ready_replies() and replace_table().
+// any more. `fresh`: the sets whose filters come, which keep their hit marks. The caller holds the lock.
+// Nothing in the result: the table's replies are dropped. Errors: those of Kernel::ready_replies() and
+// replace_table().
 [[nodiscard]] Result<std::optional<RepliesMade>> replace_table(Kernel& kernel, const kernel::Hook& hook,
                                                                const kernel::WantedTable& table,
-                                                               const WantedFlows& flows);
+                                                               const WantedFlows& flows,
+                                                               std::span<const ReadySet> fresh);
 
 struct RepliesEdited {
     Edited table;

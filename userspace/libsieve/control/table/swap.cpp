@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "libsieve/control/access/hold_lock.hpp"
+#include "libsieve/control/keys/hit_marks.hpp"
 #include "libsieve/control/safety/allowlist.hpp"
 #include "libsieve/control/safety/lockout.hpp"
 #include "libsieve/control/safety/undone_changes.hpp"
@@ -71,7 +72,8 @@ Result<Swapped> swap(Kernel& kernel, const HookName& name, SetSpec spec, const O
     std::vector<Warning> warnings = allowlist_warnings({&set, 1}, now.table);
     for (Warning& warning : undone_changes(kernel, before, now.table)) warnings.push_back(std::move(warning));
     const auto begin = std::chrono::steady_clock::now();
-    SIEVE_TRY(kernel.replace_table(hook, now.table));
+    SIEVE_TRY(
+        replace_keeping_hits(kernel, hook, {&set, 1}, [&] { return kernel.replace_table(hook, now.table); }));
     const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
     return Swapped{.point = hook.point,
                    .set = std::move(set),

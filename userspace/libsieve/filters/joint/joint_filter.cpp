@@ -267,7 +267,7 @@ Status JointFilter::check_table() const {
     std::uint64_t keys = 0;
     if (fault.empty())
         fault = exact::list_lines(parts, SIEVE_EXACT_IPV4_LINE, filter().size(), true,
-                                  [&](uint128, std::uint32_t) { keys++; });
+                                  [&](uint128, std::uint32_t, bool) { keys++; });
     if (fault.empty() && keys != file().keys)
         fault = fmt::format("it lists {} keys, and its header counts {}", keys, file().keys);
     if (!fault.empty()) return bad_input(fault);

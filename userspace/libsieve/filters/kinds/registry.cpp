@@ -134,7 +134,7 @@ std::string geometry_fault(const sieve_lookup& lookup) {
     if (lookup.choices < facts.choices.least || lookup.choices > facts.choices.most)
         return fmt::format("{}, expected {} to {}", kind.count_choices(lookup.choices), facts.choices.least,
                            facts.choices.most);
-    if (const std::uint32_t bits = lookup.shard_bits; bits != 0) {
+    if (const std::uint32_t bits = lookup.shard_bits; bits != 0 && !facts.has_marks) {
         if (!facts.has_shards)
             return fmt::format("shards, which a filter of kind {} does not have", facts.name);
         if (bits > shard_bits_for(kind.lines(lookup)) || lookup.buckets >> bits << bits != lookup.buckets)

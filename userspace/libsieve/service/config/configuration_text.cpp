@@ -52,6 +52,7 @@ void write_build_options(TomlText& text, const control::FeedSpec& feed) {
             text.word(name, control::format_lengths(lengths, family));
     }
     text.flag("skip-invalid", feed.skip_invalid);
+    text.flag("hits", build.spare.hits);
     text.word("host-bits", feed.mask_host_bits ? "mask" : "refuse");
     text.flag("allow-wide", feed.allow_wide);
     if (feed.except.empty())

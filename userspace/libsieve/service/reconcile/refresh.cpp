@@ -209,6 +209,7 @@ Result<SetRecord> build_image(const SetConfiguration& set, const Examined& exami
         request.feed = control::FeedSpec();
         request.feed.fields = set.feed.fields;
         request.feed.build.kind.kind = SIEVE_KIND_EXACT;
+        request.feed.build.spare.hits = set.feed.build.spare.hits;
         request.exact = false;
         std::uint64_t secret = 0;
         SIEVE_TRY(draw_secret(std::nullopt, {&secret, 1}));

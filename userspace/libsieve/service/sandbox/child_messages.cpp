@@ -45,7 +45,7 @@ static void from_json(const nlohmann::json& from, ListFormat& format) {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KindOptions, kind, choices, alpha, hashes, effort, rounds)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PrefixLimits, max_probes, max_keys, lengths)
 // Nobody asks a child for keys that end.
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Spare, room)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Spare, room, hits)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildOptions, bits_per_key, fpr, memory, kind, spare, prefixes, seed,
                                    trials, threads, label, skipped)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(UnpackLimits, bytes, ratio, zip_bytes)

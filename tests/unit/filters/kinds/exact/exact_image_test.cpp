@@ -119,7 +119,7 @@ TEST(ExactImage, WithAnyFieldReplacedIsRefused) {
         {"value_bits", offsetof(sieve_exact, value_bits), 1},
         {"last", offsetof(sieve_exact, last), 1},
         {"probes", offsetof(sieve_exact, probes), 1},
-        {"shard_bits", offsetof(sieve_exact, shard_bits), 1},
+        {"marks", offsetof(sieve_exact, marks), 1},
         {"words", offsetof(sieve_exact, words), 4},
         {"range", offsetof(sieve_exact, range), 4},
         {"add", offsetof(sieve_exact, add), 4},

@@ -67,8 +67,9 @@ List random_list(std::size_t count, std::mt19937_64& random) {
 }
 
 exact::Table table_of(std::span<const std::uint32_t> list, std::uint64_t seed = 1,
-                      std::span<const uint128> ipv6 = {}) {
-    auto table = exact::build_table({.ipv4 = list, .ipv6 = ipv6}, SIEVE_FIELD_SRC, secret_of(seed));
+                      std::span<const uint128> ipv6 = {}, std::uint32_t marks = 0) {
+    auto table =
+        exact::build_table({.ipv4 = list, .ipv6 = ipv6, .marks = marks}, SIEVE_FIELD_SRC, secret_of(seed));
     if (!table) {
         ADD_FAILURE() << table.error().message;
         std::abort();
@@ -88,10 +89,11 @@ bool holds(const exact::Table& table, uint128 address) {
     return exact_kind.holds_key(lookup_of(table), key_of(address), lines_of(table));
 }
 
-Image image_of(const KeySet& keys) {
+Image image_of(const KeySet& keys, bool hits = false) {
     BuildOptions options;
     options.kind.kind = SIEVE_KIND_EXACT;
     options.seed = 1;
+    options.spare.hits = hits;
     auto built = build_set(keys, options, {});
     if (!built) {
         ADD_FAILURE() << built.error().message;
@@ -571,6 +573,122 @@ TEST(Exact, RefusesWhatItCannotHold) {
             "holds single addresses, and the list has prefixes or ranges; kind ranges holds both");
 }
 
+TEST(Exact, RefusesMarksOfWhatIsNotMarked) {
+    const auto message = [](Members members, const std::function<void(BuildOptions&)>& change) {
+        BuildOptions options;
+        options.kind.kind = automatic_kind;
+        options.spare.hits = true;
+        change(options);
+        const auto built = build_set(std::move(members), options, {});
+        if (built) return std::string("built");
+        EXPECT_EQ(built.error().kind, ErrorKind::invalid_request);
+        return built.error().message;
+    };
+    const auto same = [](BuildOptions&) {};
+    KeySet one(SIEVE_FIELD_SRC);
+    one.add_ipv4(1);
+    EXPECT_EQ(message({one, {}}, same), "built");
+    EXPECT_NE(message({one, {{v4(0x0a000000), v4(0x0a0000ff)}}}, same).find("kind ranges marks no entries"),
+              std::string::npos);
+    EXPECT_NE(message({one, {}}, [](BuildOptions& o) { o.fpr = 1e-3; }).find("marks no entries"),
+              std::string::npos);
+    EXPECT_NE(message({one, {}},
+                      [](BuildOptions& o) {
+                          o.spare.lifetimes = Lifetimes{1000, 1000};
+                      })
+                  .find("entries that end are not marked"),
+              std::string::npos);
+    KeySet flow(SIEVE_FIELD_SRC | SIEVE_FIELD_DPORT);
+    flow.add(key_of(v4(1)));
+    EXPECT_NE(message({flow, {}}, [](BuildOptions& o) { o.kind.kind = SIEVE_KIND_EXACT; })
+                  .find("several fields marks no entries"),
+              std::string::npos);
+    for (const std::uint64_t first : {0x6000U, 0x7fffU, 0x8000U, 0xa001U, 0xdfffU}) {
+        KeySet six = one;
+        six.add(key_of(address_number(first << 48, 1)));
+        EXPECT_NE(message({six, {}}, same).find(fmt::format("begins with {:x} is not in use", first)),
+                  std::string::npos);
+    }
+    for (const std::uint64_t first : {0x0000U, 0x2001U, 0x5fffU, 0xe000U, 0xfe80U, 0xffffU}) {
+        KeySet six = one;
+        six.add(key_of(address_number(first << 48, 1)));
+        EXPECT_EQ(message({six, {}}, same), "built");
+    }
+}
+
+/// Of every shape: the same answers as of the list, whichever keys are marked.
+TEST(Exact, WithMarksAnswersTheSame) {
+    std::mt19937_64 random(23);
+    for (const std::size_t count : {1, 5, 200, 3'000, 40'000, 300'000, 3'000'000}) {
+        const List list = random_list(count, random);
+        std::set<uint128> six;
+        while (six.size() < std::min<std::size_t>(count, 2'000))
+            six.insert(address_number(
+                (random() % 2 == 0 ? 0x2001000000000000 : 0xfd00000000000000) | random() >> 16, random()));
+        exact::Table table = table_of(list, 1, std::vector(six.begin(), six.end()), 1);
+        EXPECT_EQ(64U / exact::lane_bits(table.geometry), exact::best_shape(count, 1).lanes);
+        answers_like(table, list, random);
+        const exact::Lanes lanes(table.geometry);
+        __u64* words = table.lines[SIEVE_EXACT_IPV4_LINE].word;
+        for (std::uint32_t word = 0; word < table.geometry.words; word++)
+            for (std::uint32_t lane = 0; lane < lanes.count(); lane++)
+                if (lanes.get(words[word], lane) != lanes.none() && random() % 2 == 0)
+                    words[word] |= lanes.mark(lane);
+        const auto asks_ipv6 = [&] {
+            for (const uint128 one : six) {
+                ASSERT_TRUE(holds(table, one));
+                for (const int bit : {127, 126, 125, 64, 0}) {
+                    const uint128 other = one ^ static_cast<uint128>(1) << bit;
+                    ASSERT_EQ(holds(table, other), six.contains(other)) << bit;
+                }
+            }
+        };
+        asks_ipv6();
+        const std::uint32_t first = sieve_exact_ipv6_line(&table.geometry);
+        for (std::uint32_t line = first; line < table.lines.size(); line++)
+            for (int place = 0; place < SIEVE_EXACT_IPV6_WAYS; place++)
+                if (random() % 2 == 0) table.lines[line].word[place] ^= SIEVE_EXACT_IPV6_MARK;
+        answers_like(table, list, random);
+        asks_ipv6();
+        if (testing::Test::HasFatalFailure()) return;
+    }
+}
+
+/// A mark costs a bit of a lane, and no lane: where words are not full of bits, the table is as large.
+TEST(Exact, WithMarksIsAsLargeWhereALaneHasABitLeft) {
+    for (const std::uint64_t keys : {10ULL, 1'000ULL, 10'000ULL, 100'000ULL, 1'000'000ULL, 10'000'000ULL}) {
+        const std::uint64_t plain = exact::lines_for(exact::best_shape(keys), keys);
+        const std::uint64_t marked = exact::lines_for(exact::best_shape(keys, 1), keys, 1);
+        EXPECT_GE(marked, plain);
+        EXPECT_LE(static_cast<double>(marked), 1.3 * static_cast<double>(plain)) << keys;
+    }
+    EXPECT_EQ(exact::table_lines(100'000, 0, 0, 1), exact::table_lines(100'000, 0));
+}
+
+TEST(Exact, HeadersWithMarksThatHaveAFaultAreRefused) {
+    std::mt19937_64 random(24);
+    KeySet keys(SIEVE_FIELD_SRC);
+    for (const std::uint32_t address : random_list(1'000, random)) keys.add_ipv4(address);
+    const Image image = image_of(keys, true);
+    ASSERT_EQ(geometry_fault(image.lookup()), "");
+    ASSERT_EQ(sieve_exact_of(&image.lookup())->marks, 1U);
+    const auto wrong = [&](const char* what, const std::function<void(sieve_exact&)>& change) {
+        sieve_lookup lookup = image.lookup();
+        change(reinterpret_cast<sieve_exact&>(lookup));
+        EXPECT_NE(geometry_fault(lookup), "") << what;
+    };
+    wrong("no marks", [](sieve_exact& e) { e.marks = 0; });
+    wrong("no marks, wider lanes", [](sieve_exact& e) { e.marks = 0, e.width++, e.range++; });
+    wrong("two marks", [](sieve_exact& e) { e.marks = 2, e.width--; });
+    wrong("width", [](sieve_exact& e) { e.width++; });
+    wrong("width", [](sieve_exact& e) { e.width--; });
+    wrong("values", [](sieve_exact& e) {
+        e.value_bits = 6;
+        e.last = static_cast<__u8>((64 / exact::lane_bits(e) - 1) * exact::lane_bits(e));
+        e.second = (std::uint64_t{e.range} << 6) * e.feet;
+    });
+}
+
 TEST(Exact, TakesPrefixesOfOneAddress) {
     BuildOptions options;
     options.kind.kind = SIEVE_KIND_EXACT;
@@ -608,7 +726,7 @@ TEST(Exact, HeadersWithAFaultAreRefused) {
     wrong("more value bits than a lane holds", [](sieve_exact& e) { e.value_bits = 17; });
     wrong("a last lane, which only values need", [](sieve_exact& e) { e.last = 32; });
     wrong("probes", [](sieve_exact& e) { e.probes = 1; });
-    wrong("shards", [](sieve_exact& e) { e.shard_bits = 1; });
+    wrong("shards", [](sieve_exact& e) { e.marks = 1; });
     wrong("no words", [](sieve_exact& e) { e.words = 0; });
     wrong("part of a line", [](sieve_exact& e) { e.words -= 4; });
     wrong("more words than lines", [](sieve_exact& e) { e.words += 8; });
@@ -688,6 +806,28 @@ class ExactContent : public testing::Test {
 TEST_F(ExactContent, IsAcceptedAsBuilt) {
     image.seal();
     EXPECT_TRUE(image.check("x.img"));
+}
+
+/// An image of a set in force has marks, those of keys.
+TEST_F(ExactContent, WithAMarkOfNoKeyIsRefused) {
+    image = image_of(keys(), true);
+    const exact::Lanes lanes(geometry());
+    const auto [word, lane] = find([&](std::uint64_t content) { return content != lanes.none(); });
+    words()[word] |= lanes.mark(lane);
+    const auto [line, place] = find_ipv6(true);
+    ipv6_line(line).word[place] ^= SIEVE_EXACT_IPV6_MARK;
+    image.seal();
+    EXPECT_TRUE(image.check("x.img"));
+    const auto [free_word, free_lane] = find([&](std::uint64_t content) { return content == lanes.none(); });
+    words()[free_word] |= lanes.mark(free_lane);
+    refused(fmt::format("word {}, lane {}: a mark of no key", free_word, free_lane).c_str());
+}
+
+/// The bits that would be marks are bits of something else.
+TEST_F(ExactContent, WithAMarkWhereThereAreNoneIsRefused) {
+    const auto [line, place] = find_ipv6(true);
+    ipv6_line(line).word[place] ^= SIEVE_EXACT_IPV6_MARK;
+    refused("an address that belongs elsewhere");
 }
 
 TEST_F(ExactContent, WithALaneBeyondTheRangeIsRefused) {

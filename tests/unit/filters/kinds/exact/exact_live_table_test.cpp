@@ -99,13 +99,22 @@ struct Memory {
         ASSERT_EQ(listed->size(), all.size());
         ASSERT_TRUE(all == members) << all.size() << " keys listed, " << members.size() << " expected";
     }
+    /// Whether exactly these are marked.
+    void expect_marked(const Addresses& hit) const {
+        Addresses marked;
+        ASSERT_TRUE(
+            exact_kind.for_each_entry(lookup, lines, 0, [&](const sieve_key& key, std::uint64_t, bool mark) {
+                if (mark) marked.insert(number_of(key));
+            }));
+        ASSERT_TRUE(marked == hit) << marked.size() << " keys marked, " << hit.size() << " expected";
+    }
 };
 
 constexpr std::uint64_t hour = 3'600'000'000'000;
 
-/// `ends`: of a table whose keys may end. Those that it is built of do not.
+/// `ends`: of a table whose keys may end. Those that it is built of do not. `marks`: 1 for one with marks.
 exact::Table built(const Addresses& members, std::uint64_t ipv4_room, std::uint64_t ipv6_room,
-                   std::uint64_t seed, const exact::Values& ends = {}) {
+                   std::uint64_t seed, const exact::Values& ends = {}, std::uint32_t marks = 0) {
     std::mt19937_64 random(seed);
     std::array<__u64, SIEVE_HASH_KEY_WORDS> secret{};
     for (auto& word : secret) word = random();
@@ -127,22 +136,38 @@ exact::Table built(const Addresses& members, std::uint64_t ipv4_room, std::uint6
                                .ipv4_values = ipv4_ends,
                                .ipv6_values = ipv6_ends,
                                .ipv4_room = ipv4_room,
-                               .ipv6_room = ipv6_room},
+                               .ipv6_room = ipv6_room,
+                               .marks = marks},
                               SIEVE_FIELD_SRC, secret, ends)
         .value();
 }
 
-/// Random changes of random sizes, up to the load where keys find no room, and down again.
-void follows_a_set(std::size_t keys, std::uint64_t ipv6_share, std::size_t rounds, std::uint64_t seed) {
+/// Random changes of random sizes, up to the load where keys find no room, and down again. With marks,
+/// members get theirs before a change and within, whenever it waits.
+void follows_a_set(std::size_t keys, std::uint64_t ipv6_share, std::size_t rounds, std::uint64_t seed,
+                   std::uint32_t marks = 0) {
     std::mt19937_64 random(seed);
-    const auto fresh = [&] { return random_address(random, random() % 100 < ipv6_share); };
-    Addresses members;
+    const auto fresh = [&] {
+        const uint128 one = random_address(random, random() % 100 < ipv6_share);
+        return marks == 0 ? one
+                          : address_number(sieve_exact_unmarked(static_cast<std::uint64_t>(one >> 64)),
+                                           static_cast<std::uint64_t>(one));
+    };
+    Addresses members, hit;
     while (members.size() < keys) members.insert(fresh());
-    Memory memory(built(members, 0, 0, seed));
+    Memory memory(built(members, 0, 0, seed, {}, marks));
     const auto table = memory.open();
     std::uint64_t waits = 0, full = 0, changes = 0;
     std::vector<uint128> order(members.begin(), members.end());
+    const auto mark_some = [&](std::size_t count) {
+        for (; count > 0 && !order.empty() && marks != 0; count--) {
+            const uint128 one = order[random() % order.size()];
+            table->mark(key_of(one));
+            hit.insert(one);
+        }
+    };
     for (std::size_t round = 0; round < rounds; round++) {
+        mark_some(order.size() / 4);
         Addresses out, in;
         for (std::size_t i = random() % (1 + order.size() / 8); i > 0 && !order.empty(); i--) {
             const std::size_t at = random() % order.size();
@@ -155,8 +180,10 @@ void follows_a_set(std::size_t keys, std::uint64_t ipv6_share, std::size_t round
             if (const uint128 one = fresh(); !members.contains(one)) in.insert(one);
         for (const uint128 one : out) ASSERT_TRUE(table->contains(key_of(one)));
         for (const uint128 one : in) ASSERT_FALSE(table->contains(key_of(one)));
+        for (const uint128 one : out) hit.erase(one);
         const auto did = table->change(set_of(out), set_of(in), [&] {
             waits++;
+            mark_some(3);
             return Status();
         });
         ASSERT_TRUE(did) << did.error().message;
@@ -171,6 +198,7 @@ void follows_a_set(std::size_t keys, std::uint64_t ipv6_share, std::size_t round
         ASSERT_EQ(memory.file.changes, changes);
         ASSERT_FALSE(table->unsettled());
         memory.expect_holds(members);
+        memory.expect_marked(hit);
         if (testing::Test::HasFatalFailure()) return;
     }
     if (keys >= 50 && keys < 1000) {
@@ -185,6 +213,18 @@ void follows_a_set(std::size_t keys, std::uint64_t ipv6_share, std::size_t round
     ASSERT_LE(again->full.size(), members.size() / 8);
     for (const sieve_key& key : again->full) members.erase(number_of(key));
     memory.expect_holds(members);
+    memory.expect_marked({});
+}
+
+TEST(ExactLiveTable, FollowsASetWithMarks) {
+    for (const std::uint64_t ipv6_share : {0, 50, 100})
+        for (const std::size_t keys : {1, 3, 13, 27, 100, 300})
+            for (std::uint64_t seed = 1; seed <= 3; seed++) {
+                SCOPED_TRACE(fmt::format("{} keys, {}% IPv6, seed {}", keys, ipv6_share, seed));
+                follows_a_set(keys, ipv6_share, 40, seed, 1);
+                if (HasFatalFailure()) return;
+            }
+    follows_a_set(12'000, 10, 4, 1, 1);
 }
 
 TEST(ExactLiveTable, FollowsASetOfIpv4Addresses) {
@@ -290,7 +330,7 @@ void follows_keys_that_end(std::size_t keys, std::uint64_t ipv6_share, std::uint
     const auto look = [&] {
         std::size_t entries = 0;
         ASSERT_TRUE(exact_kind.for_each_entry(memory.lookup, memory.lines, program_now(),
-                                              [&](const sieve_key& key, std::uint64_t end) {
+                                              [&](const sieve_key& key, std::uint64_t end, bool) {
                                                   entries++;
                                                   const auto found = ends.find(number_of(key));
                                                   ASSERT_TRUE(found != ends.end());
@@ -518,7 +558,7 @@ class Epoch {
         for (const State& state : states_) {
             const auto parts = exact::Parts::of(state.memory.lookup, state.memory.lines);
             EXPECT_EQ(exact::list_lines(parts, SIEVE_EXACT_IPV4_LINE, sieve_exact_ipv6_line(&exact), false,
-                                        [&](uint128 address, std::uint32_t) { all.insert(address); }),
+                                        [&](uint128 address, std::uint32_t, bool) { all.insert(address); }),
                       "");
         }
         const auto ipv6 = exact::Parts::of(first.lookup, first.lines).ipv6_lines().size();

@@ -368,7 +368,7 @@ TEST_F(ExactWideContent, WithAnotherHeaderIsRefused) {
         {"fields of other kinds", [](sieve_lookup& l) { l.hashes = 1; }},
         {"fields of other kinds", [](sieve_lookup& l) { l.alpha = 1; }},
         {"fields of other kinds", [](sieve_lookup& l) { l.probes = 1; }},
-        {"shards", [](sieve_lookup& l) { l.shard_bits = 1; }},
+        {"fields of other kinds", [](sieve_lookup& l) { l.shard_bits = 1; }},
         {"expected 2 to 2", [](sieve_lookup& l) { l.choices = 3; }},
         {"lines of records, expected one and a multiple of", [](sieve_lookup& l) { l.buckets--; }},
         {"lines of records, expected one and a multiple of", [](sieve_lookup& l) { l.buckets = 1; }},

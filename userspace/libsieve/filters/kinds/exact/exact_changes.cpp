@@ -25,6 +25,30 @@ void Ipv4Changes::set_value(std::uint32_t address, std::uint32_t value) {
     if (found.lanes != 0) make({found.word, lanes_.lowest(found.lanes), found.content});
 }
 
+void Ipv4Changes::make(const Store& store) {
+    __u64& at = words_[store.word];
+    if (lanes_.marks() == 0) return publish(at, lanes_.with(at, store.lane, store.content));
+    replace_marked(at, [&](std::uint64_t word) {
+        if ((word & lanes_.mark(store.lane)) != 0) {
+            const std::uint64_t leaves = lanes_.get(word, store.lane);
+            mark_in(lanes_.other_word(store.word, leaves), lanes_.other_content(leaves));
+        }
+        return lanes_.with(word, store.lane, store.content);
+    });
+}
+
+void Ipv4Changes::mark_in(std::uint32_t word, std::uint64_t content) {
+    replace_marked(words_[word], [&](std::uint64_t now) {
+        const std::uint64_t found = lanes_.equal(now, content);
+        return found == 0 ? now : now | lanes_.mark(lanes_.lowest(found));
+    });
+}
+
+void Ipv4Changes::mark(std::uint32_t address) {
+    const Found found = find(address, 0);
+    if (found.lanes != 0) mark_in(found.word, found.content);
+}
+
 void Ipv4Changes::erase(std::uint32_t address) {
     const sieve_exact_place at = locate(address);
     const auto clear = [this](std::uint32_t word, std::uint64_t content) {
@@ -86,13 +110,34 @@ void Ipv4Changes::remove_copies() {
         }
 }
 
-std::optional<Ipv6Changes::Place> Ipv6Changes::find(uint128 address) const {
+std::optional<Ipv6Changes::Place> Ipv6Changes::find(uint128 address, const Place& but) const {
     if (part_.lines == 0) return std::nullopt;
     const sieve_exact_lines at = lines_of(part_, address);
     for (const std::uint32_t line : {at.first, at.second})
         for (int place = 0; place < SIEVE_EXACT_IPV6_WAYS; place++)
-            if (address_at(lines_[line], place) == address) return Place{line, place};
+            if (now_at(line, place) == address && (line != but.line || place != but.place))
+                return Place{line, place};
     return std::nullopt;
+}
+
+void Ipv6Changes::mark_at(const Place& at) {
+    replace_marked(lines_[at.line].word[at.place],
+                   [](std::uint64_t upper) { return sieve_exact_unmarked(upper) ^ SIEVE_EXACT_IPV6_MARK; });
+}
+
+void Ipv6Changes::mark(uint128 address) {
+    if (marks_ == 0) return;
+    if (const std::optional<Place> at = find(address)) mark_at(*at);
+}
+
+void Ipv6Changes::clear_upper(const Put& put) {
+    const Place from{put.line, put.place};
+    const uint128 leaves = now_at(put.line, put.place);
+    replace_marked(lines_[put.line].word[put.place], [&](std::uint64_t upper) {
+        if (sieve_exact_unmarked(upper) != upper)
+            if (const std::optional<Place> to = find(leaves, from)) mark_at(*to);
+        return static_cast<std::uint64_t>(no_address >> 64);
+    });
 }
 
 std::optional<std::uint32_t> Ipv6Changes::value_of(uint128 address) const {
@@ -112,7 +157,7 @@ void Ipv6Changes::store_value(const Place& at, std::uint32_t value) {
 
 void Ipv6Changes::clear_values() {
     for (const Place& at : stale_)
-        if (address_at(lines_[at.line], at.place) == no_address) store_value(at, 0);
+        if (now_at(at.line, at.place) == no_address) store_value(at, 0);
     stale_.clear();
 }
 
@@ -125,7 +170,10 @@ void Ipv6Changes::make(const Put& put) {
     publish(part_.unsettled, SIEVE_EXACT_WRITING + std::uint64_t{put.line} * SIEVE_EXACT_IPV6_WAYS +
                                  static_cast<std::uint64_t>(put.place));
     if (put.address == no_address) {
-        publish(upper, static_cast<std::uint64_t>(put.address >> 64));
+        if (marks_ != 0)
+            clear_upper(put);
+        else
+            publish(upper, static_cast<std::uint64_t>(put.address >> 64));
         publish(lower, static_cast<std::uint64_t>(put.address));
         if (!values_.empty()) stale_.push_back({put.line, put.place});
     } else {
@@ -140,7 +188,7 @@ void Ipv6Changes::erase(uint128 address) {
     const sieve_exact_lines at = lines_of(part_, address);
     for (const std::uint32_t line : {at.first, at.second})
         for (int place = 0; place < SIEVE_EXACT_IPV6_WAYS; place++)
-            if (address_at(lines_[line], place) == address) make({line, place, no_address});
+            if (now_at(line, place) == address) make({line, place, no_address});
 }
 
 int Ipv6Changes::free_places(std::uint32_t line) const {
@@ -161,7 +209,7 @@ void Ipv6Changes::hold(const Put& put) {
     Planned& planned = found->second;
     if (is_new)
         for (int place = 0; place < SIEVE_EXACT_IPV6_WAYS; place++)
-            planned.address[place] = address_at(lines_[put.line], place);
+            planned.address[place] = now_at(put.line, place);
     if (!put.value) planned.address[put.place] = put.address;
     planned.held |= 1U << put.place;
 }
@@ -194,7 +242,7 @@ void Ipv6Changes::begin_moves(uint128 address, std::uint32_t value, int free) {
 
 Begun Ipv6Changes::insert(uint128 address, std::uint32_t value) {
     constexpr std::size_t most_steps = 1U << 14;
-    if (part_.lines == 0) return Begun::nowhere;
+    if (part_.lines == 0 || (marks_ != 0 && !can_be_marked(address))) return Begun::nowhere;
     const sieve_exact_lines at = lines_of(part_, address);
     const int first = free_places(at.first);
     const int second = free_places(at.second);
@@ -229,17 +277,17 @@ void Ipv6Changes::remove_copies() {
         const std::uint64_t line = number / SIEVE_EXACT_IPV6_WAYS;
         const int place = static_cast<int>(number % SIEVE_EXACT_IPV6_WAYS);
         // Half an address has an upper word of zero.
-        if (line < lines_.size() && lines_[line].word[place] == 0)
+        if (line < lines_.size() && now_at(static_cast<std::uint32_t>(line), place) >> 64 == 0)
             make({static_cast<std::uint32_t>(line), place, no_address});
     }
     for (std::uint32_t line = 0; line < lines_.size(); line++)
         for (int place = 0; place < SIEVE_EXACT_IPV6_WAYS; place++) {
-            const uint128 address = address_at(lines_[line], place);
+            const uint128 address = now_at(line, place);
             if (address == no_address) continue;
             const sieve_exact_lines at = lines_of(part_, address);
             const auto is_there = [&](std::uint32_t other, int from) {
                 for (int i = from; i < SIEVE_EXACT_IPV6_WAYS; i++)
-                    if (address_at(lines_[other], i) == address) return true;
+                    if (now_at(other, i) == address) return true;
                 return false;
             };
             if (is_there(line, place + 1) || (line != at.first && is_there(at.first, 0)))
@@ -247,7 +295,7 @@ void Ipv6Changes::remove_copies() {
         }
     for (std::uint32_t line = 0; line < lines_.size() && !values_.empty(); line++)
         for (int place = 0; place < SIEVE_EXACT_IPV6_WAYS; place++)
-            if (address_at(lines_[line], place) == no_address && value_at(values_, line, place) != 0)
+            if (now_at(line, place) == no_address && value_at(values_, line, place) != 0)
                 stale_.push_back({line, place});
 }
 

@@ -27,6 +27,17 @@ inline void publish(__u64& word, std::uint64_t value) {
     std::atomic_ref<__u64>(word).store(value, std::memory_order_release);
 }
 
+/// Replaces a word that packets set marks in, by what `change` makes of it. No mark that is set meanwhile is
+/// lost: `change` sees it.
+template <class Change>
+void replace_marked(__u64& word, const Change& change) {
+    std::atomic_ref<__u64> at(word);
+    __u64 seen = at.load(std::memory_order_relaxed);
+    while (
+        !at.compare_exchange_weak(seen, change(seen), std::memory_order_release, std::memory_order_relaxed)) {
+    }
+}
+
 /// What became of a key that is to come.
 enum class Begun {
     in,      ///< it is in the table now
@@ -70,6 +81,8 @@ class Ipv4Changes {
     [[nodiscard]] std::optional<std::uint32_t> value_of(std::uint32_t address) const;
     /// Gives a key that is there another value, by a single store. Not while scripts run.
     void set_value(std::uint32_t address, std::uint32_t value);
+    /// Marks a key, if it is there, in a table with marks.
+    void mark(std::uint32_t address);
     /// The key is not there from this call's single store on. Not while scripts run.
     void erase(std::uint32_t address);
     /// Begins to bring in a key that is not there.
@@ -101,10 +114,9 @@ class Ipv4Changes {
         std::uint32_t held;
     };
 
-    void make(const Store& store) {
-        __u64& word = words_[store.word];
-        publish(word, lanes_.with(word, store.lane, store.content));
-    }
+    // A key that leaves the lane takes its mark along, to its other lane, if it is there.
+    void make(const Store& store);
+    void mark_in(std::uint32_t word, std::uint64_t content);
     // Where the key is, and as what; no lane of its first word if it is nowhere.
     struct Found {
         std::uint32_t word;
@@ -143,14 +155,17 @@ class Ipv4Changes {
 /// (clear_values()).
 class Ipv6Changes {
   public:
-    /// `values` is empty in a table without values.
-    Ipv6Changes(sieve_exact_ipv6& part, std::span<sieve_line> lines, std::span<sieve_line> values)
-        : part_(part), lines_(lines), values_(values) {}
+    /// `values` is empty in a table without values. `marks`: 1 in a table with marks.
+    Ipv6Changes(sieve_exact_ipv6& part, std::span<sieve_line> lines, std::span<sieve_line> values,
+                std::uint32_t marks)
+        : part_(part), lines_(lines), values_(values), marks_(marks) {}
 
     /// The value of an address that is there; 0 in a table without values.
     [[nodiscard]] std::optional<std::uint32_t> value_of(uint128 address) const;
     /// Gives an address that is there another value, by a single store. Not while scripts run.
     void set_value(uint128 address, std::uint32_t value);
+    /// Marks an address, if it is there, in a table with marks.
+    void mark(uint128 address);
     /// Wait before something is inserted, and before the change ends. Not while scripts run.
     void erase(uint128 address);
     [[nodiscard]] Begun insert(uint128 address, std::uint32_t value);
@@ -193,9 +208,15 @@ class Ipv6Changes {
     };
 
     void make(const Put& put);
+    // An address that leaves the place takes its mark along, to its other place, if it is there.
+    void clear_upper(const Put& put);
+    void mark_at(const Place& at);
+    [[nodiscard]] uint128 now_at(std::uint32_t line, int place) const {
+        return address_at(lines_[line], place, marks_);
+    }
     [[nodiscard]] uint128 planned(std::uint32_t line, int place) const {
         const auto found = planned_.find(line);
-        return found == planned_.end() ? address_at(lines_[line], place) : found->second.address[place];
+        return found == planned_.end() ? now_at(line, place) : found->second.address[place];
     }
     [[nodiscard]] bool is_held(std::uint32_t line, int place) const {
         const auto found = planned_.find(line);
@@ -206,12 +227,13 @@ class Ipv6Changes {
     [[nodiscard]] int first_free(std::uint32_t line) const;
     [[nodiscard]] bool visited(std::int32_t step, std::uint32_t line) const;
     void begin_moves(uint128 address, std::uint32_t value, int free);
-    [[nodiscard]] std::optional<Place> find(uint128 address) const;
+    [[nodiscard]] std::optional<Place> find(uint128 address, const Place& but = {0, -1}) const;
     void store_value(const Place& at, std::uint32_t value);
 
     sieve_exact_ipv6& part_;
     std::span<sieve_line> lines_;
     std::span<sieve_line> values_;
+    std::uint32_t marks_;
     std::vector<Place> stale_;
     std::unordered_map<std::uint32_t, Planned> planned_;
     Scripts<Put> scripts_;

@@ -16,9 +16,9 @@ constexpr std::uint64_t addresses = std::uint64_t{1} << 32;
 constexpr std::uint32_t least_width = 4;
 constexpr std::uint32_t most_width = 32;
 
-// The largest R: what a lane has beside the value holds 2 R remainders, and one number more.
-std::uint64_t most_range(std::uint32_t width, std::uint32_t value_bits) {
-    return width > value_bits ? ((std::uint64_t{1} << (width - value_bits)) - 1) / 2 : 0;
+// The largest R: what a lane has beside its other bits holds 2 R remainders, and one number more.
+std::uint64_t most_range(std::uint32_t width, std::uint32_t other_bits) {
+    return width > other_bits ? ((std::uint64_t{1} << (width - other_bits)) - 1) / 2 : 0;
 }
 
 std::uint64_t range_of(std::uint64_t words) {
@@ -61,27 +61,29 @@ std::span<const Shape> shapes() {
     return all;
 }
 
-std::uint64_t lines_for(const Shape& shape, std::uint64_t keys, std::uint32_t value_bits) {
+std::uint64_t lines_for(const Shape& shape, std::uint64_t keys, std::uint32_t other_bits) {
     const auto by_load =
         static_cast<std::uint64_t>(std::ceil(static_cast<double>(keys) / (shape.lanes * shape.load)));
-    const std::uint64_t range = most_range(shape.width, value_bits);
+    const std::uint64_t range = most_range(shape.width, other_bits);
     if (range == 0) return addresses;
     const std::uint64_t by_width = (addresses + range - 1) / range;
     return std::max<std::uint64_t>(1,
                                    (std::max(by_load, by_width) + SIEVE_LINE_WORDS - 1) / SIEVE_LINE_WORDS);
 }
 
-const Shape& best_shape(std::uint64_t keys, std::uint32_t value_bits) {
+const Shape& best_shape(std::uint64_t keys, std::uint32_t other_bits) {
     return *std::min_element(shapes().begin(), shapes().end(), [&](const Shape& one, const Shape& two) {
-        return lines_for(one, keys, value_bits) < lines_for(two, keys, value_bits);
+        return lines_for(one, keys, other_bits) < lines_for(two, keys, other_bits);
     });
 }
 
-sieve_exact geometry_of(const Shape& shape, std::uint64_t lines, std::uint32_t value_bits) {
+sieve_exact geometry_of(const Shape& shape, std::uint64_t lines, std::uint32_t value_bits,
+                        std::uint32_t marks) {
     const std::uint64_t words = lines * SIEVE_LINE_WORDS;
     sieve_exact exact{};
     exact.choices = SIEVE_EXACT_CHOICES;
-    exact.width = static_cast<__u8>(shape.width);
+    exact.width = static_cast<__u8>(shape.width - marks);
+    exact.marks = static_cast<__u8>(marks);
     exact.value_bits = static_cast<__u8>(value_bits);
     exact.last = static_cast<__u8>(last_lane(shape.width, value_bits));
     exact.words = static_cast<__u32>(words);
@@ -117,11 +119,15 @@ std::string fault(const sieve_exact& exact) {
     if (exact.probes != 0) return "fields of other kinds in a header of kind exact";
     if (!sieve_is_one_address(exact.fields))
         return "a filter of kind exact whose key is not one address, which alone it compares";
-    if (exact.width < least_width || exact.width > most_width)
-        return fmt::format("lanes of {} bits, expected {} to {}", exact.width, least_width, most_width);
+    if (exact.marks > 1) return fmt::format("{} marks a key, expected at most one", exact.marks);
+    const std::uint32_t width = lane_bits(exact);
+    if (width < least_width || width > most_width)
+        return fmt::format("lanes of {} bits, expected {} to {}", exact.width, least_width - exact.marks,
+                           most_width - exact.marks);
     if (exact.value_bits > SIEVE_EXACT_MOST_VALUE_BITS)
         return fmt::format("values of {} bits, expected at most {}", exact.value_bits,
                            SIEVE_EXACT_MOST_VALUE_BITS);
+    if (exact.marks != 0 && exact.value_bits != 0) return "keys with both values and marks";
     if (exact.words == 0 || exact.words % SIEVE_LINE_WORDS != 0)
         return fmt::format("{} words, expected whole lines of {}", exact.words, SIEVE_LINE_WORDS);
     if (sieve_exact_ipv6_line(&exact) > exact.lines)
@@ -135,7 +141,7 @@ std::string fault(const sieve_exact& exact) {
     if (exact.reach == 0 || exact.reach >= exact.words)
         return fmt::format("a second word up to {} words behind the first one of {}", exact.reach,
                            exact.words);
-    if (exact.feet != feet_of(exact.width) || exact.last != last_lane(exact.width, exact.value_bits) ||
+    if (exact.feet != feet_of(width) || exact.last != last_lane(width, exact.value_bits) ||
         exact.second != (std::uint64_t{exact.range} << exact.value_bits) * exact.feet)
         return "masks that are not those of its lanes";
     for (const std::uint32_t factor : {exact.multiply[0], exact.multiply[1], exact.multiply[2], exact.spread})

@@ -20,7 +20,7 @@ struct Found {
 Found look(const sieve_line& line, uint128 address) {
     Found found;
     for (int place = 0; place < SIEVE_EXACT_IPV6_WAYS; place++) {
-        const uint128 other = address_at(line, place);
+        const uint128 other = address_at(line, place, 0); // nobody has marked it yet
         if (other == address) found.is_there = true;
         if (other == no_address) break;
         found.count++;
@@ -69,7 +69,7 @@ class Placement {
         for (std::size_t at = 0; at < steps_.size() && steps_.size() < most_steps; at++) {
             const std::uint32_t from = steps_[at].line;
             for (int place = 0; place < SIEVE_EXACT_IPV6_WAYS; place++) {
-                const sieve_exact_lines of_other = lines_of(part_, address_at(lines_[from], place));
+                const sieve_exact_lines of_other = lines_of(part_, address_at(lines_[from], place, 0));
                 const std::uint32_t to = of_other.first == from ? of_other.second : of_other.first;
                 const int count = look(lines_[to], no_address).count;
                 if (count < SIEVE_EXACT_IPV6_WAYS) {
@@ -95,7 +95,7 @@ class Placement {
         Step to = steps_.back();
         while (to.before >= 0) {
             const Step from = steps_[static_cast<std::size_t>(to.before)];
-            put(to.line, free, address_at(lines_[from.line], to.place), value(from.line, to.place));
+            put(to.line, free, address_at(lines_[from.line], to.place, 0), value(from.line, to.place));
             free = to.place;
             to = from;
         }

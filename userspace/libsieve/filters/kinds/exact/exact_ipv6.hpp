@@ -18,8 +18,20 @@ namespace sieve::exact {
 /// The place of a line that holds no address.
 inline constexpr uint128 no_address = static_cast<uint128>(SIEVE_V4_MAPPED);
 
-[[nodiscard]] inline uint128 address_at(const sieve_line& line, int place) {
-    return address_number(line.word[place], line.word[place + SIEVE_EXACT_IPV6_WAYS]);
+/// `marks`: 1 in a table with marks; the address is then what it is without its mark.
+[[nodiscard]] inline uint128 address_at(const sieve_line& line, int place, std::uint32_t marks = 0) {
+    const std::uint64_t upper = line.word[place];
+    return address_number(marks != 0 ? sieve_exact_unmarked(upper) : upper,
+                          line.word[place + SIEVE_EXACT_IPV6_WAYS]);
+}
+/// Whether a table with marks can hold the address.
+[[nodiscard]] inline bool can_be_marked(uint128 address) {
+    const auto upper = static_cast<std::uint64_t>(address >> 64);
+    return sieve_exact_unmarked(upper) == upper;
+}
+/// Whether the place's address is marked, in a table with marks.
+[[nodiscard]] inline bool is_marked(const sieve_line& line, int place) {
+    return sieve_exact_unmarked(line.word[place]) != line.word[place];
 }
 inline void put_address(sieve_line& line, int place, uint128 address) {
     line.word[place] = static_cast<std::uint64_t>(address >> 64);

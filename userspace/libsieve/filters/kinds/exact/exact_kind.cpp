@@ -71,6 +71,18 @@ bool has_ended(const exact::Parts& parts, std::uint32_t value) {
            sieve_exact_ended(value, sieve_exact_unit(&parts.exact, &parts.ipv6, program_now())) != 0;
 }
 
+// What keys with marks cannot be.
+Status allow_marks(const exact::Addresses& addresses, const Spare& spare) {
+    if (spare.lifetimes) return invalid_request("hits: entries that end are not marked");
+    for (const uint128 address : addresses.ipv6)
+        if (!exact::can_be_marked(address))
+            return invalid_request(fmt::format(
+                "hits: an address that begins with {:x} is not in use and cannot be marked: expected one "
+                "below 6000:: or from e000:: on",
+                static_cast<std::uint16_t>(address >> 112)));
+    return {};
+}
+
 } // namespace
 
 std::string ExactTableKind::geometry_fault(const sieve_lookup& lookup) const {
@@ -84,9 +96,10 @@ std::uint64_t ExactTableKind::lines(const sieve_lookup& lookup) const {
 std::string ExactTableKind::geometry(const sieve_lookup& lookup) const {
     if (exact::is_wide(lookup.fields)) return exact::wide_geometry(lookup);
     const sieve_exact& exact = *sieve_exact_of(&lookup);
-    std::string text =
-        fmt::format("{} words of {} lanes of {} bits for IPv4", exact.words, 64 / exact.width, exact.width);
+    std::string text = fmt::format("{} words of {} lanes of {} bits for IPv4", exact.words,
+                                   64 / exact::lane_bits(exact), exact::lane_bits(exact));
     if (exact.value_bits > 0) text += fmt::format(", {} of them a value", exact.value_bits);
+    if (exact.marks > 0) text += ", one of them a hit mark";
     // Of nine lines, one is of values.
     std::uint32_t ipv6 = exact.lines - sieve_exact_ipv6_line(&exact);
     if (exact.value_bits > 0) ipv6 -= (ipv6 + SIEVE_LINE_WORDS) / (SIEVE_LINE_WORDS + 1);
@@ -127,12 +140,13 @@ bool ExactTableKind::holds_key(const sieve_lookup& lookup, const sieve_key& key,
                                 second->word[sieve_exact_index(at.second)], at.rest) != 0;
     }
     const sieve_exact_ipv6& part = exact::Parts::of(lookup, filter).ipv6;
-    if (part.lines == 0) return false;
+    if (part.lines == 0 || (exact.marks != 0 && sieve_exact_unmarked(upper) != upper)) return false;
     const sieve_exact_lines at = sieve_exact_locate_ipv6(&part, upper, lower);
     const sieve_line* first = fetch(sieve_exact_ipv6_line(&exact) + at.first);
     const sieve_line* second = fetch(sieve_exact_ipv6_line(&exact) + at.second);
     return first != nullptr && second != nullptr &&
-           (sieve_exact_test_ipv6(first, upper, lower) | sieve_exact_test_ipv6(second, upper, lower)) != 0;
+           (sieve_exact_test_ipv6(first, upper, lower, exact.marks) |
+            sieve_exact_test_ipv6(second, upper, lower, exact.marks)) != 0;
 }
 
 // Entries that stand for no address, or for one that is there twice, have no answer: lookups may find the one
@@ -145,7 +159,7 @@ Status ExactTableKind::for_each_range(const sieve_lookup& lookup, std::span<cons
     std::string fault = exact::parts_fault(parts);
     if (fault.empty())
         fault = exact::list_lines(parts, SIEVE_EXACT_IPV4_LINE, filter.size(), true,
-                                  [&](uint128 address, std::uint32_t value) {
+                                  [&](uint128 address, std::uint32_t value, bool) {
                                       if (!has_ended(parts, value)) visit({address, address});
                                   });
     if (!fault.empty()) return bad_input(fault);
@@ -155,9 +169,14 @@ Status ExactTableKind::for_each_range(const sieve_lookup& lookup, std::span<cons
 Result<std::unique_ptr<ExactFilter>>
 ExactTableKind::work_out(const KeySet& keys, const Spare& spare,
                          std::span<const __u64, SIEVE_HASH_KEY_WORDS> secret) const {
-    if (exact::is_wide(keys.fields())) return exact::work_out_wide(keys, spare.room, secret);
+    if (exact::is_wide(keys.fields())) {
+        if (spare.hits) return invalid_request("hits: a set whose key has several fields marks no entries");
+        return exact::work_out_wide(keys, spare.room, secret);
+    }
     Split split(keys);
     exact::Addresses& addresses = split.addresses;
+    if (spare.hits) SIEVE_TRY(allow_marks(addresses, spare));
+    addresses.marks = spare.hits ? 1 : 0;
     // By their shares, but one that is rare today is not without room tomorrow.
     const std::uint64_t least = std::min<std::uint64_t>(spare.room / 16, 256);
     if (!keys.empty())
@@ -194,16 +213,17 @@ Result<KeySet> ExactTableKind::list(const sieve_lookup& lookup, std::span<const 
     for_each_index(count, [&](std::size_t i) {
         const std::size_t first = i * portion, last = std::min(filter.size(), first + portion);
         KeySet& own = listed[i];
-        own.reserve((last - first) * SIEVE_LINE_WORDS * (64 / parts.exact.width));
+        own.reserve((last - first) * SIEVE_LINE_WORDS * (64 / exact::lane_bits(parts.exact)));
         const int word = sieve_address_word(lookup.fields);
         sieve_key key{};
-        faults[i] = exact::list_lines(parts, first, last, false, [&](uint128 address, std::uint32_t value) {
-            if (has_ended(parts, value)) return;
-            if (is_ipv4(address)) return own.add_ipv4(static_cast<std::uint32_t>(address));
-            key.word[word] = static_cast<std::uint64_t>(address >> 64);
-            key.word[word + 1] = static_cast<std::uint64_t>(address);
-            own.add(key);
-        });
+        faults[i] =
+            exact::list_lines(parts, first, last, false, [&](uint128 address, std::uint32_t value, bool) {
+                if (has_ended(parts, value)) return;
+                if (is_ipv4(address)) return own.add_ipv4(static_cast<std::uint32_t>(address));
+                key.word[word] = static_cast<std::uint64_t>(address >> 64);
+                key.word[word + 1] = static_cast<std::uint64_t>(address);
+                own.add(key);
+            });
     });
     KeySet keys(lookup.fields);
     std::size_t all = 0;
@@ -220,7 +240,7 @@ Status ExactTableKind::for_each_entry(const sieve_lookup& lookup, std::span<cons
                                       std::uint64_t now, const VisitEntry& visit) const {
     if (exact::is_wide(lookup.fields)) {
         SIEVE_ASSIGN(const KeySet keys, exact::list_wide(lookup, filter));
-        keys.for_each(0, keys.size(), [&](const sieve_key& key) { visit(key, never_ends); });
+        keys.for_each(0, keys.size(), [&](const sieve_key& key) { visit(key, never_ends, false); });
         return {};
     }
     const exact::Parts parts = exact::Parts::of(lookup, filter);
@@ -229,11 +249,13 @@ Status ExactTableKind::for_each_entry(const sieve_lookup& lookup, std::span<cons
     const int word = sieve_address_word(lookup.fields);
     sieve_key key{};
     const std::string fault = exact::list_lines(
-        parts, SIEVE_EXACT_IPV4_LINE, filter.size(), false, [&](uint128 address, std::uint32_t value) {
+        parts, SIEVE_EXACT_IPV4_LINE, filter.size(), false,
+        [&](uint128 address, std::uint32_t value, bool marked) {
             key.word[word] = static_cast<std::uint64_t>(address >> 64);
             key.word[word + 1] = static_cast<std::uint64_t>(address);
             visit(key,
-                  values.meaning == SIEVE_EXACT_ENDS ? exact::time_of_end(values, value, now) : never_ends);
+                  values.meaning == SIEVE_EXACT_ENDS ? exact::time_of_end(values, value, now) : never_ends,
+                  marked);
         });
     if (!fault.empty()) return bad_input(fault);
     return {};
@@ -245,6 +267,10 @@ bool ExactTableKind::states_ends(std::uint32_t fields) const {
 
 bool ExactTableKind::has_ends(const sieve_lookup& lookup, std::span<const sieve_line> filter) const {
     return states_ends(lookup.fields) && exact::Parts::of(lookup, filter).ipv6.meaning == SIEVE_EXACT_ENDS;
+}
+
+bool ExactTableKind::has_marks(const sieve_lookup& lookup) const {
+    return sieve_exact_of(&lookup)->marks != 0;
 }
 
 Result<KeySum> ExactTableKind::add_up(const sieve_lookup& lookup, std::span<const sieve_line> filter) const {

@@ -16,6 +16,7 @@ class ExactTableKind final : public ExactKind {
                      .name = "exact",
                      .summary = "single addresses, exactly, at a filter's size",
                      .choices = {.one = "word", .many = "words", .least = 2, .most = 2, .standard = 2},
+                     .has_marks = true,
                      .changes_live = true}) {}
 
     [[nodiscard]] std::string geometry_fault(const sieve_lookup& lookup) const override;
@@ -42,6 +43,7 @@ class ExactTableKind final : public ExactKind {
     [[nodiscard]] bool states_ends(std::uint32_t fields) const override;
     [[nodiscard]] bool has_ends(const sieve_lookup& lookup,
                                 std::span<const sieve_line> filter) const override;
+    [[nodiscard]] bool has_marks(const sieve_lookup& lookup) const override;
     [[nodiscard]] Result<KeySum> add_up(const sieve_lookup& lookup,
                                         std::span<const sieve_line> filter) const override;
     [[nodiscard]] Result<std::unique_ptr<ChangeableTable>>

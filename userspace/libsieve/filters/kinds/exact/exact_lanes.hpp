@@ -7,6 +7,8 @@
 
 #include <sieve/exact_table.h>
 
+#include "libsieve/filters/kinds/exact/exact_geometry.hpp"
+
 namespace sieve::exact {
 
 /// A key of the IPv4 part by its first word and its remainder, which together determine it.
@@ -18,9 +20,9 @@ struct Key {
 class Lanes {
   public:
     explicit Lanes(const sieve_exact& exact)
-        : exact_(&exact), width_(exact.width), value_bits_(exact.value_bits), count_(64 / exact.width),
-          feet_(exact.feet), heads_(exact.feet << (exact.width - 1)),
-          none_((std::uint64_t{1} << exact.width) - 1),
+        : exact_(&exact), width_(exact.width), marks_(exact.marks), value_bits_(exact.value_bits),
+          stride_(lane_bits(exact)), count_(64 / stride_), feet_(exact.feet),
+          heads_(sieve_exact_heads(&exact)), none_((std::uint64_t{1} << exact.width) - 1),
           values_((exact.feet << exact.value_bits) - exact.feet) {}
 
     [[nodiscard]] std::uint32_t count() const { return count_; }
@@ -28,13 +30,21 @@ class Lanes {
     [[nodiscard]] std::uint64_t none() const { return none_; }
     [[nodiscard]] std::uint64_t empty_word() const { return none_ * feet_; }
     /// The bits that belong to no lane; they are zero.
-    [[nodiscard]] std::uint64_t no_lane() const { return ~empty_word(); }
-
-    [[nodiscard]] std::uint64_t get(std::uint64_t word, std::uint32_t lane) const {
-        return (word >> (lane * width_)) & none_;
+    [[nodiscard]] std::uint64_t no_lane() const { return ~(empty_word() | marks()); }
+    /// All marks; zero in a table without.
+    [[nodiscard]] std::uint64_t marks() const { return marks_ != 0 ? heads_ << 1 : 0; }
+    /// The lane's mark, in a table with marks.
+    [[nodiscard]] std::uint64_t mark(std::uint32_t lane) const {
+        return marks_ != 0 ? std::uint64_t{1} << (lane * stride_ + width_) : 0;
     }
+
+    /// What a lane holds, its mark apart.
+    [[nodiscard]] std::uint64_t get(std::uint64_t word, std::uint32_t lane) const {
+        return (word >> (lane * stride_)) & none_;
+    }
+    /// The word with this content in the lane, which is not marked.
     [[nodiscard]] std::uint64_t with(std::uint64_t word, std::uint32_t lane, std::uint64_t content) const {
-        return (word & ~(none_ << (lane * width_))) | content << (lane * width_);
+        return (word & ~(none_ << (lane * stride_)) & ~mark(lane)) | content << (lane * stride_);
     }
 
     /// The highest bits of exactly those lanes that have this content, whatever its value.
@@ -47,11 +57,12 @@ class Lanes {
     /// How many lanes equal() or free() found: the product's highest lane is the sum of all. (Processors
     /// count bits in one instruction, but not all that this code is compiled for.)
     [[nodiscard]] std::uint64_t how_many(std::uint64_t found) const {
-        return ((found >> (width_ - 1)) * feet_ >> ((count_ - 1) * width_)) & none_;
+        return ((found >> (width_ - 1)) * feet_ >> ((count_ - 1) * stride_)) &
+               ((std::uint64_t{1} << stride_) - 1);
     }
     /// The lowest lane of those that equal() or free() found; at least one.
     [[nodiscard]] std::uint32_t lowest(std::uint64_t found) const {
-        return static_cast<std::uint32_t>(std::countr_zero(found)) / width_;
+        return static_cast<std::uint32_t>(std::countr_zero(found)) / stride_;
     }
 
     /// The content that stands for a remainder in a key's first or second word.
@@ -97,7 +108,9 @@ class Lanes {
   private:
     const sieve_exact* exact_;
     std::uint32_t width_;
+    std::uint32_t marks_;
     std::uint32_t value_bits_;
+    std::uint32_t stride_; // from a lane to the next one
     std::uint32_t count_;
     std::uint64_t feet_;
     std::uint64_t heads_;

@@ -37,6 +37,8 @@ class Ipv4Lines {
         if ((content & lanes_.no_lane()) != 0) return fmt::format("word {}: bits that are of no lane", word);
         for (std::uint32_t lane = 0; lane < lanes_.count(); lane++) {
             const std::uint64_t entry = lanes_.get(content, lane);
+            const bool marked = (content & lanes_.mark(lane)) != 0;
+            if (entry == lanes_.none() && marked) return fault({word, lane}, "a mark of no key");
             if (entry == lanes_.none()) continue;
             if (!lanes_.is_content(entry))
                 return fault({word, lane}, "an entry beyond the range of remainders");
@@ -56,7 +58,7 @@ class Ipv4Lines {
             }
             const std::uint32_t value = lanes_.value_of(entry);
             if (value > most_value_) return fault({word, lane}, beyond_values);
-            visit(sieve_v4_mapped(inverse_.address_of(permuted)), value);
+            visit(sieve_v4_mapped(inverse_.address_of(permuted)), value, marked);
         }
         return {};
     }
@@ -113,8 +115,10 @@ std::string list_ipv6(const Parts& parts, std::uint32_t at, bool check, const Vi
     const auto fault = [at](int place, const char* what) {
         return fmt::format("line {} of the IPv6 part, place {}: {}", at, place, what);
     };
+    const std::uint32_t marks = parts.exact.marks;
     for (int place = 0; place < SIEVE_EXACT_IPV6_WAYS; place++) {
-        const uint128 address = address_at(lines[at], place);
+        const uint128 address = address_at(lines[at], place, marks);
+        const bool marked = marks != 0 && is_marked(lines[at], place);
         const std::uint32_t value = values.empty() ? 0 : value_at(values, at, place);
         if (address == no_address && value != 0) return fault(place, "a value of no address");
         if (address == no_address) continue;
@@ -125,12 +129,12 @@ std::string list_ipv6(const Parts& parts, std::uint32_t at, bool check, const Vi
             return fault(place, "an address that belongs elsewhere");
         const auto is_it = [&](const sieve_line& line, int first) {
             for (int other = first; other < SIEVE_EXACT_IPV6_WAYS; other++)
-                if (address_at(line, other) == address) return true;
+                if (address_at(line, other, marks) == address) return true;
             return false;
         };
         if (check && (is_it(lines[at], place + 1) || (should.first != at && is_it(lines[should.first], 0))))
             return fault(place, "a second copy of an address");
-        visit(address, value);
+        visit(address, value, marked);
     }
     return {};
 }
@@ -213,7 +217,7 @@ std::optional<std::uint32_t> value_in(const Parts& parts, std::uint64_t upper, s
     const sieve_exact_lines at = sieve_exact_locate_ipv6(&parts.ipv6, upper, lower);
     const std::span<const sieve_line> lines = parts.filter.subspan(sieve_exact_ipv6_line(&exact));
     for (const std::uint32_t line : {at.first, at.second})
-        if (sieve_exact_test_ipv6(&lines[line], upper, lower) != 0)
+        if (sieve_exact_test_ipv6(&lines[line], upper, lower, 0) != 0)
             return sieve_exact_value_ipv6(
                 &lines[line],
                 lines[sieve_exact_value_line(&parts.ipv6, line)].word[sieve_exact_value_index(line)], upper,
@@ -247,7 +251,7 @@ Result<Entries> entries_of(const Parts& parts) {
     Entries entries;
     const bool valued = parts.exact.value_bits > 0;
     const std::string fault = list_lines(parts, SIEVE_EXACT_IPV4_LINE, parts.filter.size(), false,
-                                         [&](uint128 address, std::uint32_t value) {
+                                         [&](uint128 address, std::uint32_t value, bool) {
                                              const bool ipv4 = is_ipv4(address);
                                              if (ipv4)
                                                  entries.ipv4.push_back(static_cast<std::uint32_t>(address));
@@ -281,7 +285,7 @@ Result<KeySum> sum_of_table(const sieve_lookup& lookup, std::span<const sieve_li
     return sum_of_portions((filter.size() + portion - 1) / portion, [&](std::size_t i) {
         PortionSum one;
         one.fault = list_lines(parts, i * portion, std::min<std::uint64_t>(filter.size(), (i + 1) * portion),
-                               true, [&](uint128 address, std::uint32_t) {
+                               true, [&](uint128 address, std::uint32_t, bool) {
                                    one.sum.keys++;
                                    one.sum.sum += sum_of_key(lookup, address);
                                });

@@ -47,10 +47,10 @@ struct Parts {
                                                     std::uint64_t lower);
 
 /// Calls visit for each address of the lines from `first` to before `last` of the filter, by number (IPv4 in
-/// its v4-mapped form), with its value. Returns what is wrong with an entry, and where; empty if nothing is.
-/// `check`: also whether a second copy of an address lies elsewhere in the table; without it, the lines alone
-/// are read, with the values of those.
-using Visit = std::function<void(uint128 address, std::uint32_t value)>;
+/// its v4-mapped form), with its value, and whether it is marked. Returns what is wrong with an entry, and
+/// where; empty if nothing is. `check`: also whether a second copy of an address lies elsewhere in the table;
+/// without it, the lines alone are read, with the values of those.
+using Visit = std::function<void(uint128 address, std::uint32_t value, bool marked)>;
 [[nodiscard]] std::string list_lines(const Parts& parts, std::uint64_t first, std::uint64_t last, bool check,
                                      const Visit& visit);
 

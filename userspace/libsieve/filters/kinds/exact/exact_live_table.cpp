@@ -31,7 +31,7 @@ std::span<__u64> words_of(const sieve_exact& exact, std::span<sieve_line> lines)
 double load_of(const sieve_exact& exact) {
     const std::span<const Shape> all = shapes();
     return std::find_if(all.begin(), all.end() - 1,
-                        [&](const Shape& shape) { return shape.lanes >= 64U / exact.width; })
+                        [&](const Shape& shape) { return shape.lanes >= 64U / lane_bits(exact); })
         ->load;
 }
 
@@ -53,7 +53,8 @@ LiveTable::LiveTable(const sieve_lookup& lookup, sieve_file& file, std::span<sie
       values_(Parts::of(lookup, lines).values()),
       ipv4_(*sieve_exact_of(&lookup), words_of(*sieve_exact_of(&lookup), lines)),
       ipv6_(part_, lines.subspan(sieve_exact_ipv6_line(sieve_exact_of(&lookup)), part_.lines),
-            lines.subspan(sieve_exact_ipv6_line(sieve_exact_of(&lookup)) + part_.lines)) {}
+            lines.subspan(sieve_exact_ipv6_line(sieve_exact_of(&lookup)) + part_.lines),
+            sieve_exact_of(&lookup)->marks) {}
 
 uint128 LiveTable::address_of(const sieve_key& key) const {
     return address_number(sieve_address_upper(&key, lookup_.fields),
@@ -97,6 +98,14 @@ Status LiveTable::set_end(const sieve_key& key, std::uint64_t end) {
     return {};
 }
 
+void LiveTable::mark(const sieve_key& key) {
+    const uint128 address = address_of(key);
+    if (is_ipv4(address))
+        ipv4_.mark(static_cast<std::uint32_t>(address));
+    else
+        ipv6_.mark(address);
+}
+
 bool LiveTable::has_room_for(const KeySet& keys) const {
     const sieve_exact& exact = *sieve_exact_of(&lookup_);
     std::uint64_t ipv6 = 0;
@@ -105,7 +114,7 @@ bool LiveTable::has_room_for(const KeySet& keys) const {
     const std::uint64_t ipv6_now = ipv6_.count();
     const std::uint64_t ipv4 =
         keys.size() - ipv6 + file_.keys - std::min<std::uint64_t>(file_.keys, ipv6_now);
-    const double lanes = static_cast<double>(exact.words) * (64U / exact.width);
+    const double lanes = static_cast<double>(exact.words) * (64U / lane_bits(exact));
     if (static_cast<double>(ipv4) > beyond_builder * load_of(exact) * lanes) return false;
     if (ipv6 == 0 || part_.lines == 0) return ipv6 == 0;
     const double taken = static_cast<double>(ipv6 + ipv6_now) / beyond_builder;
@@ -183,9 +192,10 @@ Result<std::uint64_t> LiveTable::sweep(const WaitForLookups& wait) {
     if (values_.meaning != SIEVE_EXACT_ENDS) return std::uint64_t{0};
     const std::uint64_t now = program_now();
     KeySet ended(lookup_.fields);
-    SIEVE_TRY(exact_kind.for_each_entry(lookup_, lines_, now, [&](const sieve_key& key, std::uint64_t end) {
-        if (end <= now) ended.add(key);
-    }));
+    SIEVE_TRY(
+        exact_kind.for_each_entry(lookup_, lines_, now, [&](const sieve_key& key, std::uint64_t end, bool) {
+            if (end <= now) ended.add(key);
+        }));
     if (ended.empty()) return std::uint64_t{0};
     SIEVE_ASSIGN(const TableChangeResult did, change(ended, KeySet(lookup_.fields), wait, never_ends));
     return did.removed;

@@ -26,6 +26,7 @@ class LiveTable final : public ChangeableTable {
     [[nodiscard]] std::optional<std::uint64_t> end_of(const sieve_key& key) const override;
     [[nodiscard]] bool can_state(std::uint64_t life) const override;
     [[nodiscard]] Status set_end(const sieve_key& key, std::uint64_t end) override;
+    void mark(const sieve_key& key) override;
     [[nodiscard]] bool has_room_for(const KeySet& keys) const override;
     [[nodiscard]] Result<TableChangeResult> change(const KeySet& removed, const KeySet& added,
                                                    const WaitForLookups& wait, std::uint64_t end) override;

@@ -86,21 +86,23 @@ struct Ipv4Part {
     std::vector<std::uint32_t> repeated{};
 };
 
-Result<Ipv4Part> build_ipv4(std::span<const std::uint32_t> addresses, std::span<const std::uint16_t> values,
-                            std::uint64_t room, std::uint32_t value_bits, std::mt19937_64& random) {
+Result<Ipv4Part> build_ipv4(const Addresses& all, std::uint32_t value_bits, std::mt19937_64& random) {
     Ipv4Part part;
-    const auto lines_of = [room, value_bits](std::uint64_t keys) {
-        return lines_for(best_shape(keys + room, value_bits), keys + room, value_bits);
+    const std::span<const std::uint32_t> addresses = all.ipv4;
+    const std::uint32_t other_bits = value_bits + all.marks;
+    const auto shape_of = [&](std::uint64_t keys) { return best_shape(keys + all.ipv4_room, other_bits); };
+    const auto lines_of = [&](std::uint64_t keys) {
+        return lines_for(shape_of(keys), keys + all.ipv4_room, other_bits);
     };
     SIEVE_TRY(build_for_distinct(addresses.size(), part.repeated, lines_of, [&](std::uint64_t keys) {
         return find_room(lines_of(keys), [&](std::uint64_t lines) {
             part.repeated.clear();
-            part.geometry = geometry_of(best_shape(keys + room, value_bits), lines, value_bits);
+            part.geometry = geometry_of(shape_of(keys), lines, value_bits, all.marks);
             draw_secrets(part.geometry, random);
             part.lines = HugeArray<sieve_line>(lines);
             const std::span<__u64> words(part.lines[0].word, lines * SIEVE_LINE_WORDS);
             std::fill(words.begin(), words.end(), Lanes(part.geometry).empty_word());
-            return place_all(part.geometry, words, addresses, values, part.repeated);
+            return place_all(part.geometry, words, addresses, all.ipv4_values, part.repeated);
         });
     }));
     return part;
@@ -132,9 +134,11 @@ Result<Ipv6Part> build_ipv6(std::span<const uint128> addresses, std::span<const 
 
 } // namespace
 
-std::uint64_t table_lines(std::uint64_t ipv4, std::uint64_t ipv6, std::uint32_t value_bits) {
+std::uint64_t table_lines(std::uint64_t ipv4, std::uint64_t ipv6, std::uint32_t value_bits,
+                          std::uint32_t marks) {
     const std::uint64_t ipv6_lines = ipv6_lines_for(ipv6);
-    return SIEVE_EXACT_IPV4_LINE + lines_for(best_shape(ipv4, value_bits), ipv4, value_bits) + ipv6_lines +
+    const std::uint32_t other_bits = value_bits + marks;
+    return SIEVE_EXACT_IPV4_LINE + lines_for(best_shape(ipv4, other_bits), ipv4, other_bits) + ipv6_lines +
            value_lines_for(ipv6_lines, value_bits);
 }
 
@@ -152,12 +156,11 @@ Result<Table> build_table(const Addresses& addresses, std::uint32_t fields,
     constexpr std::uint64_t most_lines = std::numeric_limits<std::uint32_t>::max() / SIEVE_LINE_WORDS;
     const std::uint64_t ipv4_most = addresses.ipv4.size() + addresses.ipv4_room;
     const std::uint64_t ipv6_most = addresses.ipv6.size() + addresses.ipv6_room;
-    if (table_lines(ipv4_most, ipv6_most, values.bits) > most_lines)
+    if (table_lines(ipv4_most, ipv6_most, values.bits, addresses.marks) > most_lines)
         return invalid_request(fmt::format("{} addresses are more than a filter of kind exact holds",
                                            addresses.ipv4.size() + addresses.ipv6.size()));
     std::mt19937_64 random = secrets_of(secret);
-    SIEVE_ASSIGN(const Ipv4Part ipv4,
-                 build_ipv4(addresses.ipv4, addresses.ipv4_values, addresses.ipv4_room, values.bits, random));
+    SIEVE_ASSIGN(const Ipv4Part ipv4, build_ipv4(addresses, values.bits, random));
     SIEVE_ASSIGN(const Ipv6Part ipv6,
                  build_ipv6(addresses.ipv6, addresses.ipv6_values, addresses.ipv6_room, values.bits, random));
 

@@ -25,6 +25,7 @@ struct Addresses {
     std::span<const std::uint16_t> ipv6_values{};
     std::uint64_t ipv4_room = 0; ///< for so many more
     std::uint64_t ipv6_room = 0;
+    std::uint32_t marks = 0; ///< 1: keys have marks; then they have no values, and can_be_marked() of each
 };
 
 struct Table {
@@ -43,7 +44,8 @@ struct Table {
                                         const Values& values = {});
 
 /// The lines of the filter, all parts together, of so many distinct addresses.
-[[nodiscard]] std::uint64_t table_lines(std::uint64_t ipv4, std::uint64_t ipv6, std::uint32_t value_bits = 0);
+[[nodiscard]] std::uint64_t table_lines(std::uint64_t ipv4, std::uint64_t ipv6, std::uint32_t value_bits = 0,
+                                        std::uint32_t marks = 0);
 
 /// What an address adds to the sum.
 [[nodiscard]] HashSum sum_of_key(const sieve_lookup& lookup, uint128 address);

@@ -161,6 +161,7 @@ class WideTable final : public ChangeableTable {
     }
     [[nodiscard]] Result<std::uint64_t> sweep(const WaitForLookups&) override { return std::uint64_t{0}; }
 
+    void mark(const sieve_key&) override {} // there are none
     [[nodiscard]] bool has_room_for(const KeySet& keys) const override {
         return file_.keys + keys.size() <= records_.header().most;
     }
@@ -212,7 +213,7 @@ class WideTable final : public ChangeableTable {
 } // namespace
 
 std::string wide_fault(const sieve_lookup& lookup) {
-    if (lookup.probes != 0 || lookup.hashes != 0 || lookup.alpha != 0)
+    if (lookup.probes != 0 || lookup.hashes != 0 || lookup.alpha != 0 || lookup.shard_bits != 0)
         return "fields of other kinds in a header of kind exact";
     if (lookup.buckets < SIEVE_RECORDS_FIRST_ROW + lines_of_pair(lookup) ||
         (lookup.buckets - SIEVE_RECORDS_FIRST_ROW) % lines_of_pair(lookup) != 0)
