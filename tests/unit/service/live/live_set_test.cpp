@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "libsieve/control/keys/exact_set.hpp"
+#include "libsieve/keys/address_key.hpp"
 #include "unit/service/in_process.hpp"
 #include "unit/service/live/live_world.hpp"
 
@@ -258,7 +259,7 @@ TEST_F(LiveSetTest, WhatSomebodyElseChangedIsPutRight) {
     ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}, observer));
     const auto keys_of = [](const char* address) {
         KeySet keys(SIEVE_FIELD_SRC);
-        keys.add(key_of(test::prefix_of(address).address, SIEVE_FIELD_SRC));
+        keys.add(key_of_address(test::prefix_of(address).address, SIEVE_FIELD_SRC));
         return keys;
     };
     {

@@ -10,6 +10,7 @@
 
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/image/image.hpp"
+#include "libsieve/keys/address_key.hpp"
 #include "libsieve/service/live/live_image.hpp"
 #include "libsieve/service/sandbox/child_messages.hpp"
 #include "libsieve/util/write_all.hpp"
@@ -361,7 +362,7 @@ TEST_F(CycleTest, AnEmptyListIsInForceWhereItMayBe) {
             EXPECT_EQ(identity_text(filter->file), emptied.sets[1].last_good->identity);
             for (const char* address : {"192.0.2.1", "192.0.2.2", "192.0.2.3", "0.0.0.0", "::"})
                 EXPECT_FALSE(image->contains(parse_key(address, SIEVE_FIELD_SRC).value())) << address;
-            EXPECT_FALSE(image->contains(live::key_of(live::placeholder.address, SIEVE_FIELD_SRC)))
+            EXPECT_FALSE(image->contains(key_of_address(live::placeholder.address, SIEVE_FIELD_SRC)))
                 << "who knows the address that it holds could forge it";
             EXPECT_FALSE(done().changed) << "it is in force already";
         }

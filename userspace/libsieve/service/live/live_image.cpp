@@ -112,13 +112,6 @@ std::string text_of(const TimedEntry& timed_entry, const ProtectedRange& range) 
 
 } // namespace
 
-sieve_key key_of(uint128 address, std::uint32_t fields) {
-    sieve_key key{};
-    key.word[sieve_address_word(fields)] = static_cast<std::uint64_t>(address >> 64);
-    key.word[sieve_address_word(fields) + 1] = static_cast<std::uint64_t>(address);
-    return key;
-}
-
 bool come_to_running_table(control::Kernel& kernel, const Configuration& configuration,
                            const std::vector<std::string>& sets) {
     const Result<std::vector<kernel::Hook>> hooks = control::hooks_of(kernel, {});

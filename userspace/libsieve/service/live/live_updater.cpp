@@ -18,6 +18,7 @@
 
 #include <fmt/core.h>
 
+#include "libsieve/keys/address_key.hpp"
 #include "libsieve/feeds/feed.hpp"
 #include "libsieve/service/lists/ban.hpp"
 #include "libsieve/service/lists/origin_names.hpp"
@@ -538,9 +539,7 @@ class Updater final : public LiveUpdater {
         std::vector<TimedEntry> all;
         all.reserve(feed.keys.size());
         for (std::size_t i = 0; i < feed.keys.size(); i++) {
-            const sieve_key key = feed.keys.at(i);
-            const int word = sieve_address_word(set_.feed.fields);
-            const Prefix prefix{address_number(key.word[word], key.word[word + 1])};
+            const Prefix prefix{address_of_key(feed.keys.at(i), set_.feed.fields)};
             const TimedEntry timed_entry{prefix, counted.count(prefix), never};
             counted.add(timed_entry);
             all.push_back(timed_entry);

@@ -14,6 +14,7 @@
 
 #include <fmt/core.h>
 
+#include "libsieve/keys/address_key.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/image/header.hpp"
 #include "libsieve/image/image.hpp"
@@ -213,7 +214,7 @@ Result<SetRecord> build_image(const SetConfiguration& set, const Examined& exami
         std::uint64_t secret = 0;
         SIEVE_TRY(draw_secret(std::nullopt, {&secret, 1}));
         Feed nobody(set.feed.fields);
-        nobody.keys.add(live::key_of(live::placeholder.address >> 64 << 64 | secret, set.feed.fields));
+        nobody.keys.add(key_of_address(live::placeholder.address >> 64 << 64 | secret, set.feed.fields));
         SIEVE_ASSIGN(stand_in, own_list(std::move(nobody), read.label));
     }
     std::optional<BuiltList> built;
