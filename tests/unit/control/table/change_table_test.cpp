@@ -100,8 +100,8 @@ TEST_F(ChangeTable, AKeptFilterThatIsAnotherByNowIsRefused) {
 TEST_F(ChangeTable, SomebodyMayChangeItWhileFiltersAreMade) {
     keep("b");
     bring("c");
-    kernel.on_lock = [&] { kernel.running.table.sets.pop_back(); };
-    const auto changed = change_table(kernel, change, {});
+    kernel.once("lock", [&] { kernel.running.table.sets.pop_back(); });
+    const auto changed = change_now();
     ASSERT_FALSE(changed);
     EXPECT_EQ(changed.error().kind, ErrorKind::changed_meanwhile);
     EXPECT_EQ(kernel.count("replace"), 0U);
@@ -110,7 +110,7 @@ TEST_F(ChangeTable, SomebodyMayChangeItWhileFiltersAreMade) {
 TEST_F(ChangeTable, ASetThatAnswersWrongChangesNothing) {
     keep("a");
     bring("c");
-    kernel.failing_set = "c";
+    kernel.refuse("test c", ErrorKind::bad_input);
     refused(ErrorKind::bad_input);
 }
 

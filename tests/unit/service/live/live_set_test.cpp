@@ -197,7 +197,7 @@ TEST_F(LiveSetTest, AFilterThatIsAboutToComeCatchesUp) {
 TEST_F(LiveSetTest, AFilterThatCaughtUpHasWhatIsPendingElsewhere) {
     LiveSet set = open_in_force();
     ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}, observer));
-    kernel.busy = true; // the cycle has the lock
+    kernel.refuse("lock", ErrorKind::busy); // the cycle has the lock
     auto done = set.change(kernel, {{entry("192.0.2.1", 1)}, {entry("192.0.2.2", 9), entry("192.0.2.3", 3)}},
                            observer);
     ASSERT_TRUE(done);
@@ -205,7 +205,7 @@ TEST_F(LiveSetTest, AFilterThatCaughtUpHasWhatIsPendingElsewhere) {
     set.catch_up(kernel, put_in_force("block", kernel::HookPoint::egress));
     EXPECT_FALSE(in_force_has("192.0.2.1", kernel::HookPoint::egress));
     EXPECT_TRUE(in_force_has("192.0.2.3", kernel::HookPoint::egress));
-    kernel.busy = false;
+    kernel.allow("lock");
     done = set.reconcile(kernel, observer);
     ASSERT_TRUE(done);
     EXPECT_EQ(done->filters, 2U);
@@ -241,13 +241,13 @@ TEST_F(LiveSetTest, ASecondLevelChangesNothing) {
 
 TEST_F(LiveSetTest, WhileAnotherControllerIsAtWorkTheChangeWaits) {
     LiveSet set = open_in_force();
-    kernel.busy = true;
+    kernel.refuse("lock", ErrorKind::busy);
     auto done = set.change(kernel, {{}, {entry("192.0.2.1", 1)}}, observer);
     ASSERT_TRUE(done);
     ASSERT_TRUE(done->delayed);
     EXPECT_EQ(done->delayed->kind, ErrorKind::busy);
     EXPECT_FALSE(in_force_has("192.0.2.1"));
-    kernel.busy = false;
+    kernel.allow("lock");
     done = set.reconcile(kernel, observer);
     ASSERT_TRUE(done);
     EXPECT_FALSE(done->delayed);
@@ -368,9 +368,9 @@ TEST_F(LiveSetTest, AChangeInFlightAtACrashIsMadeAtTheNextStart) {
     {
         LiveSet set = open_in_force();
         ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1)}}, observer));
-        kernel.busy = true; // the journal has the change, and the filter does not
+        kernel.refuse("lock", ErrorKind::busy); // the journal has the change, and the filter does not
         ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.2", 2)}}, observer));
-        kernel.busy = false;
+        kernel.allow("lock");
     }
     LiveSet set = open();
     const auto done = set.reconcile(kernel, observer);
@@ -497,14 +497,15 @@ TEST_F(LiveSetTest, NothingThatCameDuringARebuildIsMissedAfterItsSwap) {
     Result<Image> image = build_live_image(std::move(*order), in_process());
     ASSERT_TRUE(image);
     const std::string before = identity_in_force();
-    kernel.on_lock = [this] { kernel.busy = true; }; // nobody gets the lock after the swap
+    kernel.once("lock",
+                [this] { kernel.refuse("lock", ErrorKind::busy); }); // nobody gets the lock after the swap
     auto done = set.finish_rebuild(kernel, std::move(*image), observer);
     ASSERT_TRUE(done) << done.error().message;
     EXPECT_TRUE(done->delayed);
     EXPECT_NE(identity_in_force(), before);
     for (const char* address : {"192.0.2.2", "192.0.2.3", "192.0.2.4"})
         EXPECT_TRUE(in_force_has(address)) << address;
-    kernel.busy = false;
+    kernel.allow("lock");
     // Whether this process goes on or another one begins here.
     for (LiveSet* const one : {&set, static_cast<LiveSet*>(nullptr)}) {
         std::optional<LiveSet> other;

@@ -83,7 +83,7 @@ class LiveWorld {
         if (!record) throw std::runtime_error("no image");
         const Image image =
             Image::load(std::filesystem::path(state.image_path(set, record->identity))).value();
-        FakeKernel::Running& running = kernel.at(point);
+        FakeKernel::HookContent& running = kernel.at(point);
         running.ours = true;
         running.program = 40;
         std::erase_if(running.table.sets, [&](const kernel::SetInForce& one) { return one.name == set; });
