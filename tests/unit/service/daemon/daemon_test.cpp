@@ -229,8 +229,8 @@ class Server {
 
   private:
     Result<ChildEnd> download(const ChildOrder& child) {
-        SIEVE_ASSIGN(const AnyOrder order, read_order(child.message));
-        const std::string url = std::get<FetchOrder>(order).request.url;
+        SIEVE_ASSIGN(const ConfinedOrder order, read_order(child.message));
+        const std::string url = std::get<FetchOrder>(order.order).request.url;
         std::unique_lock lock(mutex_);
         asked_.insert(url);
         most_ = std::max(most_, ++now_);
@@ -440,8 +440,8 @@ TEST_F(DaemonTest, ABuildThatLastsDelaysNobodyElse) {
     bool held = false, waits = false;
     SandboxSettings sandbox = test::in_process();
     sandbox.run = [&](const ChildOrder& child) -> Result<ChildEnd> {
-        SIEVE_ASSIGN(const AnyOrder order, read_order(child.message));
-        if (std::holds_alternative<BuildOrder>(order)) {
+        SIEVE_ASSIGN(const ConfinedOrder order, read_order(child.message));
+        if (std::holds_alternative<BuildOrder>(order.order)) {
             std::unique_lock lock(mutex);
             if (std::exchange(held, false)) {
                 waits = true;

@@ -245,7 +245,7 @@ TEST_F(CycleTest, AJoiningChildThatEndsBadlyLeavesTheSetsToBeAskedOneByOne) {
     int joining = 0;
     const auto fails_with = [&](auto what, const std::string& says) {
         sandbox.run = [&joining, what](const ChildOrder& order) -> Result<ChildEnd> {
-            if (!std::holds_alternative<JoinOrder>(read_order(order.message).value()))
+            if (!std::holds_alternative<JoinOrder>(read_order(order.message)->order))
                 return test::work_in_process(order);
             joining++;
             return what(order);
@@ -273,7 +273,7 @@ TEST_F(CycleTest, AJoiningChildThatEndsBadlyLeavesTheSetsToBeAskedOneByOne) {
     // It says that it is done, and has written nothing, or the filter of other lists.
     const auto reported = [] {
         ChildEnd end;
-        end.report = write_report(JoinDone{});
+        end.report = write_report(WorkDone{});
         return end;
     };
     fails_with([&](const ChildOrder&) { return reported(); }, "building was of no use: its joint filter: 0");
@@ -430,7 +430,7 @@ TEST_F(CycleTest, ACycleTakesWhatWasBuiltBesideIt) {
     EXPECT_EQ(failed.sets[1].outcome, SetOutcome::failed);
     files.feed("b.txt", {"192.0.2.9"});
     sandbox.run = [](const ChildOrder& order) -> Result<ChildEnd> {
-        if (std::holds_alternative<BuildOrder>(read_order(order.message).value()))
+        if (std::holds_alternative<BuildOrder>(read_order(order.message)->order))
             return bad_input("no memory");
         return test::work_in_process(order);
     };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/live/live_updater.hpp"
 
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,6 +29,7 @@
 #include "libsieve/service/sources/crowdsec_stream.hpp"
 #include "libsieve/service/sources/sandbox.hpp"
 #include "libsieve/util/chance.hpp"
+#include "libsieve/util/memory_file.hpp"
 #include "libsieve/util/write_all.hpp"
 
 namespace sieve::service::live {
@@ -389,7 +389,7 @@ class Updater final : public LiveUpdater {
         }
         if (!all) {
             bans_->read_all_next();
-            return tl::unexpected(GatherFailure{std::move(all.error()), {}});
+            return tl::unexpected(std::move(all.error()));
         }
         if (*all) fetch = CrowdsecStream::Fetch::whole_list;
         Decisions answer;
@@ -515,8 +515,9 @@ class Updater final : public LiveUpdater {
         std::vector<UniqueFd> copies;
         ReadRequest request{.set = set_.name, .feed = set_.feed, .sandbox = settings_.sandbox};
         for (const WatchedList& file : files_) {
-            const UniqueFd& copy = copies.emplace_back(::memfd_create("sieve-watched", MFD_CLOEXEC));
-            if (!copy || !write_all(copy.get(), file.text()) || ::lseek(copy.get(), 0, SEEK_SET) != 0)
+            SIEVE_ASSIGN(UniqueFd copy, make_memory_file("sieve-watched"));
+            if (!write_all(copy.get(), file.text()) || ::lseek(copy.get(), 0, SEEK_SET) != 0)
+            copies.push_back(std::move(copy));
                 return failure(ErrorKind::out_of_memory,
                                fmt::format("no file in memory: {}", errno_text(errno)));
             request.origins.emplace_back(OpenOrigin{copy.get(), file.path()});

@@ -154,7 +154,7 @@ tl::expected<Examined, GatherFailure> examine(const SetConfiguration& set, const
     auto origins = origins_of(set.sources);
     if (!origins) {
         origins.error().message = fmt::format("set {}: {}", set.name, origins.error().message);
-        return tl::unexpected(GatherFailure{std::move(origins.error()), {}});
+        return tl::unexpected(std::move(origins.error()));
     }
     if (origins->empty()) { // such as a folder without a file
         Feed none(set.feed.fields);
@@ -164,9 +164,7 @@ tl::expected<Examined, GatherFailure> examine(const SetConfiguration& set, const
             examined.before->sources.clear();
             return examined;
         }
-        Result<ReadList> read = own_list(std::move(none), {});
-        if (!read) return tl::unexpected(GatherFailure{std::move(read.error()), {}});
-        examined.read = std::move(*read);
+        SIEVE_ASSIGN(examined.read, own_list(std::move(none), {}));
         examined.read->known.digest = std::move(digest);
         check(set, examined, state, protection, observer);
         return examined;
@@ -177,19 +175,17 @@ tl::expected<Examined, GatherFailure> examine(const SetConfiguration& set, const
         !last_good_is_doubtful(set, *examined.before, state, protection) &&
         !lacks_a_member(set, *examined.before, protection))
         request.known = KnownList{examined.before->sources, examined.before->list_digest};
-    auto done = read_in_sandbox(request);
-    if (!done) return tl::unexpected(std::move(done.error()));
+    SIEVE_ASSIGN(auto done, read_in_sandbox(request));
     examined.asking =
         std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
-    if (auto* unchanged = std::get_if<UnchangedList>(&*done)) {
+    if (auto* unchanged = std::get_if<UnchangedList>(&done)) {
         examined.provenance_changed = !same_sources(examined.before->sources, unchanged->known.sources);
         examined.before->sources = std::move(unchanged->known.sources);
         return examined;
     }
-    examined.read = std::move(std::get<ReadList>(*done));
+    examined.read = std::move(std::get<ReadList>(done));
     for (const std::string& remark : examined.read->remarks) observer.remark(remark);
-    if (Status done = leave_out(set, protection, examined, observer); !done)
-        return tl::unexpected(GatherFailure{std::move(done.error()), {}});
+    SIEVE_TRY(leave_out(set, protection, examined, observer));
     check(set, examined, state, protection, observer);
     return examined;
 }
