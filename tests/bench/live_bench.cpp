@@ -260,10 +260,7 @@ class LiveBench {
 
   private:
     Decisions fetch(CrowdsecStream::Fetch part) {
-        auto decisions = fetch_decisions(
-            source_, part,
-            std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now()),
-            sandbox_);
+        auto decisions = fetch_decisions(source_, part, service::live::current_time(), sandbox_);
         if (!decisions) fail(decisions.error().error.message);
         return std::move(*decisions);
     }

@@ -156,11 +156,7 @@ class Updater final : public LiveUpdater {
     [[nodiscard]] bool lists(const Prefix& single) const override { return live_ && live_->lists(single); }
 
   private:
-    [[nodiscard]] Time now() const {
-        return settings_.now ? settings_.now()
-                             : std::chrono::time_point_cast<std::chrono::milliseconds>(
-                                   std::chrono::system_clock::now());
-    }
+    [[nodiscard]] Time now() const { return settings_.now ? settings_.now() : current_time(); }
 
     [[nodiscard]] std::chrono::milliseconds uptime() const {
         if (settings_.uptime) return settings_.uptime();
