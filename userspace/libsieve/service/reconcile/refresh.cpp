@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/reconcile/refresh.hpp"
 
-#include <fcntl.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <ctime>
 #include <filesystem>
@@ -14,10 +11,10 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/keys/address_key.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/image/header.hpp"
 #include "libsieve/image/image.hpp"
+#include "libsieve/keys/address_key.hpp"
 #include "libsieve/service/config/configuration_text.hpp"
 #include "libsieve/service/lists/list_digest.hpp"
 #include "libsieve/service/lists/list_file.hpp"
@@ -27,7 +24,6 @@
 #include "libsieve/service/sources/origin.hpp"
 #include "libsieve/util/digest.hpp"
 #include "libsieve/util/name_some.hpp"
-#include "libsieve/util/printable.hpp"
 #include "libsieve/util/secret.hpp"
 
 namespace sieve::service {
@@ -247,9 +243,7 @@ Result<SetRecord> build_image(const SetConfiguration& set, const Examined& exami
 
 Result<Feed> last_good_list(const SetConfiguration& set, const SetRecord& record,
                             const StateDirectory& state) {
-    const std::string path = state.list_path(set.name, record.identity);
-    const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-    if (!file) return bad_input(fmt::format("{}: cannot be read: {}", printable(path), errno_text(errno)));
+    SIEVE_ASSIGN(const UniqueFd file, state.open_list(set.name, record.identity));
     return read_list_file(file.get(), set.feed.fields);
 }
 
