@@ -13,6 +13,7 @@
 #include "libsieve/keys/address_key.hpp"
 #include "unit/service/in_process.hpp"
 #include "unit/service/live/live_world.hpp"
+#include "unit/service/live/rebuild.hpp"
 
 namespace sieve::service::live {
 namespace {
@@ -21,6 +22,7 @@ using test::at_second;
 using test::entry;
 using test::in_process;
 using test::LiveWorld;
+using test::rebuild;
 
 class LiveSetTest : public testing::Test, public LiveWorld {
   protected:
@@ -35,7 +37,7 @@ class LiveSetTest : public testing::Test, public LiveWorld {
     // A set whose first image is in force at XDP.
     LiveSet open_in_force() {
         LiveSet set = open();
-        EXPECT_TRUE(set.rebuild(kernel, in_process(), observer));
+        EXPECT_TRUE(rebuild(set, kernel, in_process(), observer));
         put_in_force();
         EXPECT_TRUE(set.reconcile(kernel, observer)); // the placeholders go
         EXPECT_EQ(keys_in_force(), 0U);
@@ -71,7 +73,7 @@ class LiveSetTest : public testing::Test, public LiveWorld {
         ASSERT_TRUE(done) << done.error().message;
         EXPECT_FALSE(set.awaits_sources()) << what;
         EXPECT_EQ(keys_in_force(), keys) << what;
-        done = set.rebuild(kernel, in_process(), observer);
+        done = rebuild(set, kernel, in_process(), observer);
         ASSERT_TRUE(done) << done.error().message;
         EXPECT_FALSE(set.rebuild_due()) << what;
         EXPECT_TRUE(in_force_has("192.0.2.2")) << what;
@@ -84,7 +86,7 @@ class LiveSetTest : public testing::Test, public LiveWorld {
 TEST_F(LiveSetTest, BeginsWithoutAnImageAndHasAnEmptyOneAfterTheFirstRebuild) {
     LiveSet set = open();
     EXPECT_EQ(set.rebuild_due(), RebuildReason::no_image);
-    const auto done = set.rebuild(kernel, in_process(), observer);
+    const auto done = rebuild(set, kernel, in_process(), observer);
     ASSERT_TRUE(done) << done.error().message;
     EXPECT_FALSE(set.rebuild_due());
     put_in_force();
@@ -290,7 +292,7 @@ TEST_F(LiveSetTest, AFilterOfAnotherKindIsReplaced) {
     auto done = set.reconcile(kernel, observer);
     ASSERT_TRUE(done);
     EXPECT_EQ(done->rebuild_due, RebuildReason::unknown);
-    done = set.rebuild(kernel, in_process(), observer);
+    done = rebuild(set, kernel, in_process(), observer);
     ASSERT_TRUE(done) << done.error().message;
     EXPECT_FALSE(done->rebuild_due);
     EXPECT_TRUE(in_force_has("192.0.2.1"));
@@ -403,7 +405,7 @@ TEST_F(LiveSetTest, ADamagedListIsAskedForBeforeAnythingIsBuiltOfIt) {
         {
             LiveSet set = open();
             ASSERT_TRUE(set.replace(kernel, timed_entries, observer));
-            ASSERT_TRUE(set.rebuild(kernel, in_process(), observer));
+            ASSERT_TRUE(rebuild(set, kernel, in_process(), observer));
             put_in_force();
         }
         bytes = std::filesystem::file_size(list_path());
@@ -417,7 +419,7 @@ TEST_F(LiveSetTest, AListThatIsGoneIsAskedForToo) {
         {
             LiveSet set = open();
             ASSERT_TRUE(set.replace(kernel, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}, observer));
-            ASSERT_TRUE(set.rebuild(kernel, in_process(), observer));
+            ASSERT_TRUE(rebuild(set, kernel, in_process(), observer));
             put_in_force();
         }
         std::filesystem::remove(is_list ? list_path() : journal_path());
@@ -443,7 +445,7 @@ TEST_F(LiveSetTest, GuardsCompareWithTheListThatWasLost) {
     {
         LiveSet set = open();
         ASSERT_TRUE(set.replace(kernel, timed_entries, observer));
-        ASSERT_TRUE(set.rebuild(kernel, in_process(), observer));
+        ASSERT_TRUE(rebuild(set, kernel, in_process(), observer));
         put_in_force();
     }
     flip_a_bit(list_path(), std::filesystem::file_size(list_path()) - 2);
@@ -533,8 +535,8 @@ TEST_F(LiveSetTest, ARebuildThatCannotBeSwappedInChangesNothing) {
     LiveSet set = open_in_force();
     ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1)}}, observer));
     const std::string before = identity_in_force();
-    kernel.failing_set = "block";
-    EXPECT_FALSE(set.rebuild(kernel, in_process(), observer));
+    kernel.refuse("test block", ErrorKind::bad_input);
+    EXPECT_FALSE(rebuild(set, kernel, in_process(), observer));
     EXPECT_EQ(identity_in_force(), before);
     ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.2", 2)}}, observer));
     EXPECT_TRUE(in_force_has("192.0.2.2"));
@@ -556,7 +558,7 @@ TEST_F(LiveSetTest, AFilterGrows) {
     EXPECT_EQ(set.rebuild_due(), RebuildReason::no_room);
     EXPECT_TRUE(is_urgent(*set.rebuild_due()));
     EXPECT_GT(keys_in_force() + 500, id) << "what fits is in force at once";
-    ASSERT_TRUE(set.rebuild(kernel, in_process(), observer));
+    ASSERT_TRUE(rebuild(set, kernel, in_process(), observer));
     EXPECT_FALSE(set.rebuild_due());
     EXPECT_EQ(keys_in_force(), id);
     for (std::uint64_t i = 0; i < id; i++)

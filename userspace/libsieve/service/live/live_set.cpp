@@ -34,24 +34,6 @@ constexpr std::chrono::seconds same_end{2};
 
 } // namespace
 
-const char* rebuild_reason_text(RebuildReason reason) {
-    switch (reason) {
-    case RebuildReason::no_image:
-        return "there is no image yet";
-    case RebuildReason::options:
-        return "the set's options have changed";
-    case RebuildReason::unsaved:
-        return "changes cannot be written where its image is";
-    case RebuildReason::unknown:
-        return "the filter in force is not one of its keys";
-    case RebuildReason::no_room:
-        return "keys do not fit";
-    case RebuildReason::long_journal:
-        return "many keys came and went since its list was written";
-    }
-    return "";
-}
-
 bool is_urgent(RebuildReason reason) {
     return reason != RebuildReason::long_journal;
 }
@@ -481,17 +463,6 @@ Result<LiveChange> LiveSet::finish_rebuild(control::Kernel& kernel, Image image,
     due_.reset();
     rebuilding_.reset();
     return reconcile(kernel, observer);
-}
-
-Result<LiveChange> LiveSet::rebuild(control::Kernel& kernel, const SandboxSettings& sandbox,
-                                    const control::Observer& observer) {
-    SIEVE_ASSIGN(RebuildOrder order, begin_rebuild());
-    Result<Image> image = build_live_image(std::move(order), sandbox);
-    if (!image) {
-        abandon_rebuild();
-        return tl::unexpected(std::move(image.error()));
-    }
-    return finish_rebuild(kernel, std::move(*image), observer);
 }
 
 // --- which sets
