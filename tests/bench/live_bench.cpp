@@ -192,7 +192,7 @@ class LiveBench {
              const std::vector<Decision>& deleted) {
         const double memory_before = resident();
         LiveSet live = value_of(LiveSet::open({set_, {}}, state_, {}));
-        value_of(live.rebuild(kernel_, sandbox_, {}));
+        value_of(rebuild(live));
         put_in_force();
 
         // The first list: a filter of that size is built and swapped in.
@@ -205,7 +205,7 @@ class LiveBench {
                            const LiveChange done =
                                value_of(live.replace(kernel_, std::move(decisions.added), {}));
                            if (done.refusal) fail(done.refusal->message);
-                           if (live.rebuild_due()) value_of(live.rebuild(kernel_, sandbox_, {}));
+                           if (live.rebuild_due()) value_of(rebuild(live));
                        }).to_json();
 
         answer_ = answer_of(added, deleted);
@@ -259,11 +259,13 @@ class LiveBench {
     }
 
   private:
+    Result<LiveChange> rebuild(LiveSet& live) {
+        SIEVE_ASSIGN(RebuildOrder order, live.begin_rebuild());
+        SIEVE_ASSIGN(Image image, build_live_image(std::move(order), sandbox_));
+        return live.finish_rebuild(kernel_, std::move(image), {});
+    }
     Decisions fetch(CrowdsecStream::Fetch part) {
-        auto decisions = fetch_decisions(
-            source_, part,
-            std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now()),
-            sandbox_);
+        auto decisions = fetch_decisions(source_, part, service::live::current_time(), sandbox_);
         if (!decisions) fail(decisions.error().error.message);
         return std::move(*decisions);
     }

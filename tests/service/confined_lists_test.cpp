@@ -178,7 +178,7 @@ class WaitingChild : public testing::Test {
         });
         std::vector<Input> inputs = inputs_of({folder_.path("list")});
         const FeedOptions options;
-        const ListChild child{.started = [this](ChildRole, pid_t pid) { child_ = pid; }};
+        const SandboxSettings child{.started = [this](ChildRole, pid_t pid) { child_ = pid; }};
         auto found = read_confined(inputs, {.fields = SIEVE_FIELD_SRC, .options = options}, child);
         other.join();
         return found;
@@ -215,7 +215,7 @@ TEST(ConfinedLists, NonsenseIsRefused) {
     const Folder folder;
     const std::string path = folder.write("list", "192.0.2.1\n");
     const auto answer_to = [&](const std::string& printed, const ListDone& done) {
-        ListChild child;
+        SandboxSettings child;
         child.run = [&](const ChildOrder& order) -> Result<ChildEnd> {
             ChildEnd end;
             if (order.output(printed) == 0) end.report = write_report(done);

@@ -185,7 +185,7 @@ TEST_F(RealCycle, AChildJoinsTheSets) {
     options.sandbox->run = [](const ChildOrder& order) -> Result<ChildEnd> {
         ChildOrder with_less = order;
         auto message = read_order(order.message).value();
-        if (auto* join = std::get_if<JoinOrder>(&message)) join->confinement.memory_bytes = 1 << 20;
+        if (std::holds_alternative<JoinOrder>(message.order)) message.confinement.memory_bytes = 1 << 20;
         with_less.message = write_order(message);
         return run_child(with_less);
     };

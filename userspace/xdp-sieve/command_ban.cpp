@@ -37,6 +37,7 @@ using service::BanAnswer;
 using service::BanQuestion;
 using service::live::BanChange;
 using service::live::BanStep;
+using service::live::current_time;
 using service::live::Time;
 
 struct BanArguments {
@@ -49,10 +50,6 @@ struct BanArguments {
     std::string configuration = service::standard_configuration;
 };
 
-Time now() {
-    return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
-}
-
 constexpr char no_daemon[] = "xdp-sieved does not run here, so that comes into force when it does";
 
 Result<BanAnswer> answer_without_daemon(const BanQuestion& question, const BanArguments& arguments,
@@ -63,7 +60,7 @@ Result<BanAnswer> answer_without_daemon(const BanQuestion& question, const BanAr
     BanAnswer answer;
     service::live::BanRequest request = question.request;
     if (question.lists) {
-        SIEVE_ASSIGN(answer.bans, service::live::list_bans(configuration, request.set, now()));
+        SIEVE_ASSIGN(answer.bans, service::live::list_bans(configuration, request.set, current_time()));
         return answer;
     }
     SIEVE_ASSIGN(request.set, service::live::set_for_bans(configuration, request.set));
@@ -71,7 +68,7 @@ Result<BanAnswer> answer_without_daemon(const BanQuestion& question, const BanAr
     service::RealHostAddresses host;
     service::BanLedger ledger(configuration.state_directory, request.set);
     SIEVE_ASSIGN(service::live::TakenBans taken,
-                 service::live::take_bans(request, configuration, host, ledger, now()));
+                 service::live::take_bans(request, configuration, host, ledger, current_time()));
     answer.set = std::move(taken.set);
     answer.absent = std::move(taken.absent);
     answer.lifted = taken.lifted;
@@ -104,7 +101,7 @@ Result<std::string> read_input() {
 
 // The end and the reason of each ban that says neither.
 Result<service::live::Ban> usual_ban(const BanArguments& arguments) {
-    service::live::Ban ban{.since = now(), .reason = arguments.reason};
+    service::live::Ban ban{.since = current_time(), .reason = arguments.reason};
     if (const Status right = service::live::check_reason(arguments.reason); !right)
         return invalid_request("--reason: " + right.error().message);
     if (!arguments.lasts) return ban;
@@ -243,7 +240,7 @@ Result<Exit> run_banned(const BanArguments& arguments, Context& context) {
     BanQuestion question{.lists = true};
     question.request.set = arguments.set;
     SIEVE_ASSIGN(BanAnswer answer, ask(question, arguments, context));
-    const Time at = now();
+    const Time at = current_time();
     nlohmann::json out = nlohmann::json::array();
     for (service::live::SetBans& set : answer.bans) {
         std::ranges::sort(set.bans, before);

@@ -33,10 +33,6 @@ using test::Crowdsec;
 using test::Folder;
 using Fetch = CrowdsecStream::Fetch;
 
-Time clock_now() {
-    return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
-}
-
 SandboxSettings sandbox() {
     SandboxSettings settings = test::quick_settings();
     settings.user = find_sandbox_user("nobody").value();
@@ -50,12 +46,12 @@ class CrowdsecTest : public testing::Test {
         crowdsec.emplace();
     }
     Decisions fetch(Fetch ask) {
-        auto decisions = fetch_decisions(crowdsec->source(), ask, clock_now(), sandbox());
+        auto decisions = fetch_decisions(crowdsec->source(), ask, current_time(), sandbox());
         if (!decisions) throw std::runtime_error(decisions.error().error.message);
         return std::move(*decisions);
     }
     std::string failure_of(const CrowdsecSpec& source) {
-        const auto decisions = fetch_decisions(source, Fetch::whole_list, clock_now(), sandbox());
+        const auto decisions = fetch_decisions(source, Fetch::whole_list, current_time(), sandbox());
         return decisions ? "no failure" : decisions.error().error.message;
     }
     static bool has(const std::vector<TimedEntry>& timed_entries, const std::string& text) {
@@ -79,8 +75,8 @@ TEST_F(CrowdsecTest, TheStreamBringsWhatCscliDoes) {
     EXPECT_TRUE(has(decisions.added, "198.51.100.0/24"));
     EXPECT_TRUE(has(decisions.added, "2001:db8::7"));
     for (const TimedEntry& timed_entry : decisions.added) {
-        EXPECT_GT(timed_entry.until, clock_now() + std::chrono::minutes(50));
-        EXPECT_LT(timed_entry.until, clock_now() + std::chrono::hours(5));
+        EXPECT_GT(timed_entry.until, current_time() + std::chrono::minutes(50));
+        EXPECT_LT(timed_entry.until, current_time() + std::chrono::hours(5));
     }
     EXPECT_EQ(decisions.ignored, 1U); // the captcha; the API itself leaves out the country
     EXPECT_TRUE(fetch(Fetch::difference).added.empty());
@@ -157,10 +153,10 @@ TEST(CrowdsecByHttps, TrustsItsAuthorityOnly) {
     if (Crowdsec::unpacked().empty()) GTEST_SKIP() << "no crowdsec: scripts/install-deps.sh unpacks it";
     const Crowdsec crowdsec(true);
     CrowdsecSpec source = crowdsec.source();
-    auto decisions = fetch_decisions(source, Fetch::whole_list, clock_now(), sandbox());
+    auto decisions = fetch_decisions(source, Fetch::whole_list, current_time(), sandbox());
     EXPECT_TRUE(decisions) << decisions.error().error.message;
     source.access.server.certificates.clear();
-    decisions = fetch_decisions(source, Fetch::whole_list, clock_now(), sandbox());
+    decisions = fetch_decisions(source, Fetch::whole_list, current_time(), sandbox());
     ASSERT_FALSE(decisions);
     EXPECT_NE(decisions.error().error.message.find("certificate"), std::string::npos)
         << decisions.error().error.message;
@@ -173,12 +169,12 @@ TEST(CrowdsecByHttps, KnowsABouncerByItsCertificate) {
     CrowdsecSpec source = crowdsec.source();
     source.key_file.clear();
     source.access.server = crowdsec.client("sieve-bouncers");
-    auto decisions = fetch_decisions(source, Fetch::whole_list, clock_now(), sandbox());
+    auto decisions = fetch_decisions(source, Fetch::whole_list, current_time(), sandbox());
     EXPECT_TRUE(decisions) << decisions.error().error.message;
     for (const ServerAccess& stranger : {crowdsec.client("sieve-agents"), crowdsec.client("others"),
                                          ServerAccess{crowdsec.authority(), "", ""}}) {
         source.access.server = stranger;
-        decisions = fetch_decisions(source, Fetch::whole_list, clock_now(), sandbox());
+        decisions = fetch_decisions(source, Fetch::whole_list, current_time(), sandbox());
         ASSERT_FALSE(decisions) << stranger.client_certificate;
         EXPECT_NE(decisions.error().error.message.find(
                       "answered 403, expected 200: it does not take the client certificate"),
@@ -289,7 +285,8 @@ class InForce {
         while (!stop.stop_requested()) {
             const Time next = updater_->step();
             std::unique_lock lock(waiting_mutex_);
-            waiting_.wait_for(lock, stop, std::min<Time::duration>(next - clock_now(), std::chrono::hours(1)),
+            waiting_.wait_for(lock, stop,
+                              std::min<Time::duration>(next - current_time(), std::chrono::hours(1)),
                               [] { return false; });
         }
     }

@@ -215,9 +215,9 @@ TEST_P(ChangeFlowPrefixes, DeathAtEveryStepMissesNoMember) {
         const std::string text = entry.text(fields.form);
         const bool in = list.entries.contains(entry);
         std::uint64_t steps_to_live = random() % 24;
-        kernel.on_key = [&](const std::string&) {
+        kernel.before_each_note([&] {
             if (steps_to_live-- == 0) throw Death{};
-        };
+        });
         bool died = false, fits = true;
         try {
             const auto done = change(in ? KeyChange::erase : KeyChange::insert, {text});
@@ -228,7 +228,7 @@ TEST_P(ChangeFlowPrefixes, DeathAtEveryStepMissesNoMember) {
             died = true;
             deaths++;
         }
-        kernel.on_key = nullptr;
+        kernel.before_each_note({});
         if (died) { // what it was changing may be in or out: all others are what they were
             FlowList others = list;
             others.entries.erase(entry);

@@ -336,9 +336,9 @@ TEST_P(ChangePrefixes, DeathAtEveryStepMissesNoMember) {
         const bool in = list.prefixes.contains(prefix);
         // In a set that is not verified, nobody knows what became of a prefix for good: nothing is noted.
         std::uint64_t steps_to_live = verified ? random() % 12 : ~std::uint64_t{0};
-        kernel.on_key = [&](const std::string&) {
+        kernel.before_each_note([&] {
             if (steps_to_live-- == 0) throw Death{};
-        };
+        });
         const KeyChange what = in ? KeyChange::erase : verified ? KeyChange::insert : KeyChange::insert_again;
         bool died = false, fits = true;
         try {
@@ -350,7 +350,7 @@ TEST_P(ChangePrefixes, DeathAtEveryStepMissesNoMember) {
             died = true;
             deaths++;
         }
-        kernel.on_key = nullptr;
+        kernel.before_each_note({});
         if (died) { // the next delete makes it sure
             const auto sure = change(KeyChange::erase, {text_of(prefix)});
             ASSERT_TRUE(sure) << sure.error().message;

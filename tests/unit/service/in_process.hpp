@@ -12,16 +12,16 @@ inline Result<service::ChildEnd> work_in_process(const service::ChildOrder& chil
     using namespace service;
     const auto reported = [](const auto& done) {
         ChildEnd end;
-        end.report = done ? write_report(*done) : write_failure({done.error(), {}});
+        end.report = done ? write_report(*done) : write_failure(done.error());
         return end;
     };
-    SIEVE_ASSIGN(const AnyOrder order, read_order(child.message));
+    SIEVE_ASSIGN(const ConfinedOrder order, read_order(child.message));
     const auto tell = [](const std::string&) {};
-    if (const auto* read = std::get_if<ReadOrder>(&order))
+    if (const auto* read = std::get_if<ReadOrder>(&order.order))
         return reported(read_lists(*read, child.descriptors, tell));
-    if (const auto* build = std::get_if<BuildOrder>(&order))
+    if (const auto* build = std::get_if<BuildOrder>(&order.order))
         return reported(build_filter(*build, child.descriptors, tell));
-    if (const auto* join = std::get_if<JoinOrder>(&order))
+    if (const auto* join = std::get_if<JoinOrder>(&order.order))
         return reported(join_lists(*join, child.descriptors, tell));
     return bad_input("this test has no such child");
 }

@@ -189,24 +189,11 @@ class RealRunningFilter final : public RunningFilter {
     kernel::MappedFilter map_;
 };
 
-class RealExactKeys final : public RunningKeys {
+// Of an exact set, or of inserted keys.
+template <class Map>
+class RealKeys final : public RunningKeys {
   public:
-    explicit RealExactKeys(kernel::MappedExactSet set) : set_(std::move(set)) {}
-    Result<std::optional<kernel::KeyNote>> find(const sieve_key& key) override { return set_.find(key); }
-    Result<bool> put(const sieve_key& key, const kernel::KeyNote& note) override {
-        return set_.put(key, note);
-    }
-    Status erase(const sieve_key& key) override { return set_.erase(key); }
-    Result<std::vector<kernel::NotedKey>> all() override { return set_.all(); }
-    std::uint64_t most() override { return set_.most(); }
-
-  private:
-    kernel::MappedExactSet set_;
-};
-
-class RealInsertedKeys final : public RunningKeys {
-  public:
-    explicit RealInsertedKeys(kernel::KeyMap map) : map_(std::move(map)) {}
+    explicit RealKeys(Map map) : map_(std::move(map)) {}
     Result<std::optional<kernel::KeyNote>> find(const sieve_key& key) override { return map_.find(key); }
     Result<bool> put(const sieve_key& key, const kernel::KeyNote& note) override {
         return map_.put(key, note);
@@ -216,7 +203,7 @@ class RealInsertedKeys final : public RunningKeys {
     std::uint64_t most() override { return map_.most(); }
 
   private:
-    kernel::KeyMap map_;
+    Map map_;
 };
 
 class RealEventStream final : public EventStream {
@@ -431,12 +418,12 @@ Result<UniqueFd> RealKernel::open_map(std::uint32_t map_id) {
 
 Result<std::unique_ptr<RunningKeys>> RealKernel::open_exact(std::uint32_t exact_id) {
     SIEVE_ASSIGN(kernel::MappedExactSet set, kernel::MappedExactSet::open(exact_id));
-    return std::make_unique<RealExactKeys>(std::move(set));
+    return std::make_unique<RealKeys<kernel::MappedExactSet>>(std::move(set));
 }
 
 Result<std::unique_ptr<RunningKeys>> RealKernel::open_inserted(std::uint32_t inserted_id) {
     SIEVE_ASSIGN(kernel::KeyMap map, kernel::KeyMap::open(inserted_id));
-    return std::make_unique<RealInsertedKeys>(std::move(map));
+    return std::make_unique<RealKeys<kernel::KeyMap>>(std::move(map));
 }
 
 Result<UniqueFd> RealKernel::make_inserted(const std::string& name, std::uint32_t most,

@@ -60,22 +60,16 @@ struct FleetNode::State {
     std::thread supervisor;
 
     [[nodiscard]] service::ChildOrder order_of(const char* task, std::string message,
-                                               std::uint64_t file_bytes,
-                                               std::chrono::seconds processor) const {
-        service::TaskOrder order;
-        order.confinement = {.role = service::ChildRole::fetch,
-                             .user = settings.sandbox.user,
-                             .memory_bytes = child_memory,
-                             .file_bytes = file_bytes,
-                             .processor = processor,
-                             .parent = ::getpid()};
-        order.task = task;
-        order.message = std::move(message);
-        service::ChildOrder child;
-        child.role = service::ChildRole::fetch;
-        child.message = service::write_order(order);
-        child.started = settings.sandbox.started;
-        return child;
+                                               std::uint64_t file_bytes, std::chrono::seconds processor,
+                                               std::vector<int> descriptors) const {
+        service::SandboxSettings sandbox = settings.sandbox;
+        sandbox.limits.memory_bytes = child_memory;
+        sandbox.limits.source_bytes = file_bytes;
+        sandbox.limits.processor = processor;
+        sandbox.limits.nice = 0;
+        sandbox.progress = {};
+        return service::child_for(sandbox, service::TaskOrder{task, std::move(message)},
+                                  std::move(descriptors));
     }
 
     // Why the child has not done its work; empty: it has.
@@ -84,7 +78,7 @@ struct FleetNode::State {
         if (!end) return end.error().message;
         if (end->report.empty())
             return fmt::format("{} {}", who, describe(*end, order, settings.sandbox.limits));
-        const auto done = service::read_report<service::TaskDone>(end->report);
+        const auto done = service::read_report<service::WorkDone>(end->report);
         return done ? std::string() : done.error().error.message;
     }
 
@@ -96,10 +90,10 @@ struct FleetNode::State {
             const UniqueFd at_hand(
                 before.empty() ? -1 : ::open((folder / before).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
             const BlobOrder wanted{settings.access.store, blob, at_hand ? before : std::string()};
-            service::ChildOrder order =
-                order_of(fetch_task, message_of(wanted), blob.bytes, settings.sandbox.limits.processor);
-            order.descriptors = {file};
-            if (at_hand) order.descriptors.push_back(at_hand.get());
+            std::vector<int> descriptors{file};
+            if (at_hand) descriptors.push_back(at_hand.get());
+            service::ChildOrder order = order_of(fetch_task, message_of(wanted), blob.bytes,
+                                                 settings.sandbox.limits.processor, std::move(descriptors));
             order.time_limit = longest_transfer;
             order.cancel = interrupt;
             const std::string fault = fault_of(settings.sandbox.run(order), order, "downloading");
@@ -134,8 +128,8 @@ struct FleetNode::State {
             // Whoever asks on gets no answer, and ends.
             (void)::shutdown(sockets->ours.get(), SHUT_RDWR);
         });
-        service::ChildOrder order = order_of(follow_task, *message, 0, follower_processor);
-        order.descriptors = {sockets->theirs.get()};
+        service::ChildOrder order =
+            order_of(follow_task, *message, 0, follower_processor, {sockets->theirs.get()});
         order.time_limit = follower_lasts;
         order.cancel = cancel.get();
         std::string fault = fault_of(settings.sandbox.run(order), order, "it");

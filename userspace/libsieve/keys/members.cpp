@@ -7,6 +7,7 @@
 
 #include <sieve/prefix.h>
 
+#include "libsieve/keys/address_key.hpp"
 #include "libsieve/keys/address_ranges.hpp"
 
 namespace sieve {
@@ -24,10 +25,6 @@ uint128 destination_of(const sieve_key& key) {
 void set_address(__u64* words, uint128 address) {
     words[0] = static_cast<std::uint64_t>(address >> 64);
     words[1] = static_cast<std::uint64_t>(address);
-}
-
-uint128 only_address(const sieve_key& key, std::uint32_t fields) {
-    return sieve_address_word(fields) == 0 ? source_of(key) : destination_of(key);
 }
 
 // One key as a range of keys.
@@ -62,7 +59,7 @@ std::uint64_t remove_keys(KeySet& keys, const Leaves& leaves) {
 void collect_addresses(const Members& members, std::vector<AddressRange> (&by_family)[SIEVE_FAMILIES]) {
     for (const AddressRange& range : members.ranges) by_family[family_of(range)].push_back(range);
     for (std::size_t i = 0; i < members.keys.size(); i++) {
-        const uint128 address = only_address(members.keys.at(i), members.fields());
+        const uint128 address = address_of_key(members.keys.at(i), members.fields());
         by_family[is_ipv4(address) ? SIEVE_FAMILY_V4 : SIEVE_FAMILY_V6].push_back({address, address});
     }
     for (auto& ranges : by_family) ranges = merge_ranges(std::move(ranges));
@@ -73,18 +70,12 @@ bool changes_family(const AddressRange& whole, const AddressRange& piece) {
     return family_of(piece) != family_of(whole);
 }
 
-sieve_key key_of_address(uint128 address, std::uint32_t fields) {
-    sieve_key key{};
-    set_address(key.word + sieve_address_word(fields), address);
-    return key;
-}
-
 Subtracted subtract_addresses(Members& list, const Members& taken) {
     std::vector<AddressRange> out[SIEVE_FAMILIES];
     collect_addresses(taken, out);
     Subtracted done;
     done.keys = remove_keys(list.keys, [&](const sieve_key& key) {
-        const uint128 address = only_address(key, list.fields());
+        const uint128 address = address_of_key(key, list.fields());
         return holds_address(out[is_ipv4(address) ? SIEVE_FAMILY_V4 : SIEVE_FAMILY_V6], address);
     });
     std::vector<AddressRange> rest;

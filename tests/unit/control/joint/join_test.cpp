@@ -132,7 +132,7 @@ TEST_F(Join, OneSetIsNotJoined) {
 }
 
 TEST_F(Join, AFilterThatFailsItsTestChangesNothing) {
-    kernel.refuses_joint = true;
+    kernel.refuse("test joint", ErrorKind::bad_input);
     const auto applied = apply(kernel, table({set("a", "192.0.2.1"), set("b", "192.0.2.2")}), observer());
     ASSERT_FALSE(applied);
     EXPECT_EQ(applied.error().kind, ErrorKind::bad_input);

@@ -154,7 +154,7 @@ TEST_F(ChangeKeys, GrowthIsForVerifiedSets) {
 TEST_F(ChangeKeys, GrowingNoticesOtherControllers) {
     put_verified("set", 200, 3);
     ASSERT_TRUE(insert(kernel, eth0, "set", keys({"203.0.113.1", "203.0.113.2", "203.0.113.3"}), {}));
-    kernel.on_test = [this] { ASSERT_TRUE(erase(kernel, eth0, "set", keys({"203.0.113.1"}), {})); };
+    kernel.once("test", [this] { ASSERT_TRUE(erase(kernel, eth0, "set", keys({"203.0.113.1"}), {})); });
     const auto grown =
         change_keys(kernel, eth0, "set", keys({"203.0.113.4", "203.0.113.5"}), {.grow = true}, {});
     ASSERT_TRUE(grown) << grown.error().message;
@@ -169,7 +169,7 @@ TEST_F(ChangeKeys, GrowingWaitsForAChangeThatIsBeingMade) {
     ASSERT_TRUE(insert(kernel, eth0, "set", keys({"203.0.113.1"}), {}));
     kernel::KeyNote& note = kernel.keys.at(150).notes.at(words("203.0.113.1"));
     note.state = SIEVE_EXACT_UNSURE;
-    kernel.on_lock = [&note] { note.state = SIEVE_EXACT_IN; };
+    kernel.once("lock", [&note] { note.state = SIEVE_EXACT_IN; });
     const Status grown = grow_set(kernel, eth0, "set", {});
     ASSERT_TRUE(grown) << grown.error().message;
     EXPECT_NE(set().map_id, 100U);
@@ -324,9 +324,9 @@ TEST_F(ChangeKeys, DeathAtEveryStepMissesNoMember) {
             // Without an exact set, only keys that were inserted may be deleted.
             if (doing == 2 && !verified && !in.contains(key)) doing = 1;
             std::uint64_t steps_to_live = one_of(6);
-            kernel.on_key = [&](const std::string&) {
+            kernel.before_each_note([&] {
                 if (steps_to_live-- == 0) throw Death{};
-            };
+            });
             bool died = false;
             Result<KeysChanged> done;
             const auto now = [&] { return kernel.now; };
@@ -343,7 +343,7 @@ TEST_F(ChangeKeys, DeathAtEveryStepMissesNoMember) {
                 died = true;
                 deaths++;
             }
-            kernel.on_key = nullptr;
+            kernel.before_each_note({});
             std::erase_if(in, [&](const auto& one) { return one.second != 0 && one.second <= now(); });
             if (died) {
                 // Whether this key is in is open; the next delete makes it sure.
@@ -369,11 +369,11 @@ TEST_F(ChangeKeys, AVerifiedKeyWhoseDeletionWasCutShortComesBackWhole) {
     put_verified("set", 200);
     ASSERT_TRUE(insert(kernel, eth0, "set", keys({"203.0.113.1"}), {}));
     int steps_to_live = 1; // the mark
-    kernel.on_key = [&](const std::string&) {
+    kernel.before_each_note([&] {
         if (steps_to_live-- == 0) throw Death{};
-    };
+    });
     EXPECT_THROW((void)erase(kernel, eth0, "set", keys({"203.0.113.1"}), {}), Death);
-    kernel.on_key = nullptr;
+    kernel.before_each_note({});
     ASSERT_FALSE(matches("203.0.113.1")) << "the filter must have lost it, or this test shows nothing";
     const auto again = insert(kernel, eth0, "set", keys({"203.0.113.1"}), {});
     ASSERT_TRUE(again) << again.error().message;
@@ -414,16 +414,16 @@ TEST_F(ChangeKeys, WhatADeathLeftOpenIsSettledByTheNextChange) {
         kernel.keys.at(set().inserted_id).notes;
     // The first dies between the note and the filter, the second between the filter and the note.
     int steps_to_live = 1;
-    kernel.on_key = [&](const std::string&) {
+    kernel.before_each_note([&] {
         if (steps_to_live-- == 0) throw Death{};
-    };
+    });
     const auto lines = [this] { return (*kernel.open_filter(set().map_id))->lines(); };
     const std::vector<sieve_line> before(lines().begin(), lines().end());
     EXPECT_THROW((void)insert_for("203.0.113.1", 1h), Death);
     std::copy(before.begin(), before.end(), lines().begin());
     steps_to_live = 2; // one of them to settle the first
     EXPECT_THROW((void)insert_for("203.0.113.2", 1h), Death);
-    kernel.on_key = nullptr;
+    kernel.before_each_note({});
     EXPECT_FALSE(notes.contains(words("203.0.113.1")));
     EXPECT_EQ(notes.at(words("203.0.113.2")).state, static_cast<std::uint32_t>(SIEVE_INSERTED_COMING));
     ASSERT_TRUE(insert(kernel, eth0, "set", keys({"203.0.113.3"}), {}));

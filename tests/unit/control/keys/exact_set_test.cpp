@@ -136,10 +136,10 @@ TEST_F(ExactSet, GrowsByItself) {
 // its way already.
 TEST_F(ExactSet, FollowsWhatOthersDoWhileItGrows) {
     put();
-    kernel.on_test = [&] {
+    kernel.once("test", [&] {
         ASSERT_TRUE(erase(kernel, eth0, "set", keys({"192.0.2.9"}), {}));
         ASSERT_TRUE(insert(kernel, eth0, "set", keys({"192.0.2.201", "198.51.0.4"}), {}));
-    };
+    });
     const auto grown = change_keys(kernel, eth0, "set", range("198.51.", 0, 299), KeyRequest{}, {});
     ASSERT_TRUE(grown) << grown.error().message;
     EXPECT_EQ(grown->grown, 1U);
@@ -153,10 +153,10 @@ TEST_F(ExactSet, FollowsWhatOthersDoWhileItGrows) {
 
 TEST_F(ExactSet, IsNotReplacedIfSomebodyElseSwappedIt) {
     put();
-    kernel.on_test = [&] {
+    kernel.once("test", [&] {
         kernel.put_filter(500, *Image::load(files.path("set")));
         set().map_id = 500;
-    };
+    });
     const auto grown = change_keys(kernel, eth0, "set", range("198.51.", 0, 299), KeyRequest{}, {});
     ASSERT_TRUE(grown) << grown.error().message;
     EXPECT_EQ(kernel.count("test set"), 2U);
@@ -264,7 +264,7 @@ TEST_F(ExactSet, RefusesWhatAnExactSetNeedsNot) {
     EXPECT_EQ(net.error().kind, ErrorKind::bad_input);
     EXPECT_NE(net.error().message.find("single addresses"), std::string::npos);
     EXPECT_EQ(filter()->file().changes, 0U);
-    kernel.failing_set = "set";
+    kernel.refuse("test set", ErrorKind::bad_input);
     const auto failed = change_keys(kernel, eth0, "set", range("198.51.", 0, 299), KeyRequest{}, {});
     ASSERT_FALSE(failed);
     EXPECT_EQ(listed().size(), 200U);

@@ -139,7 +139,7 @@ TEST_F(LiveFiltersTest, AVerifiedSetIsNotChangeable) {
 }
 
 TEST_F(LiveFiltersTest, WithoutTheLockNothingIsAsked) {
-    kernel.busy = true;
+    kernel.refuse("lock", ErrorKind::busy);
     const auto done = change();
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().kind, ErrorKind::busy);

@@ -120,7 +120,9 @@ TEST_F(Listen, EndsWhenTheProgramIsGone) {
                                                                 [&] { kernel.running.program = 77; },
                                                                 [&] { kernel.eth0_gone = true; }}) {
         heard.clear();
-        kernel = FakeKernel();
+        kernel.running = {};
+        kernel.eth0_gone = false;
+        kernel.steps.clear();
         kernel.put("first");
         kernel.samples = {{match(1, 0)}};
         kernel.samples.resize(1000);

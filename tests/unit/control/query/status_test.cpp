@@ -87,11 +87,11 @@ TEST_F(ReadStatus, OfAnotherVersionIsTheHookAlone) {
 TEST_F(ReadStatus, ReadsTheTableAgainIfAFilterLeaves) {
     put("first", 3);
     const std::uint32_t old_filter = kernel.running.table.sets.front().map_id;
-    kernel.on_read_filter = [&](std::uint32_t) { // a swap
+    kernel.once("read filter", [&] { // a swap
         kernel.put_filter(700, Image::load(files.path("first")).value());
         kernel.running.table.sets.front().map_id = 700;
         kernel.take_filter(old_filter);
-    };
+    });
     const auto overview = read_status(kernel, eth0);
     ASSERT_TRUE(overview) << overview.error().message;
     EXPECT_EQ(overview->ours.front().table.sets.front().set.map_id, 700U);

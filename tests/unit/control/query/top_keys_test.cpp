@@ -41,7 +41,7 @@ TEST_F(TopKeysTest, CountingBeginsOnceAndAnewOnRequest) {
 }
 
 TEST_F(TopKeysTest, CountingThatSomebodyElseBeganIsKept) {
-    kernel.on_lock = [&] { kernel.running.watching.counts_keys = true; };
+    kernel.once("lock", [&] { kernel.running.watching.counts_keys = true; });
     EXPECT_FALSE(count_keys(kernel, eth0, false, {}).value());
     EXPECT_EQ(kernel.count("start tally"), 0U);
 }

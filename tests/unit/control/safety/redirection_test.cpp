@@ -189,7 +189,7 @@ TEST_F(ApplyRedirection, RefusesBeforeAnyWork) {
 }
 
 TEST_F(ApplyRedirection, RefusesATargetThatWentDownMeanwhile) {
-    kernel.on_lock = [this] { kernel.eth1.up = false; };
+    kernel.once("lock", [this] { kernel.eth1.up = false; });
     const auto applied = apply(kernel, table("eth1"), {});
     ASSERT_FALSE(applied);
     EXPECT_EQ(applied.error().kind, ErrorKind::kernel_refused);

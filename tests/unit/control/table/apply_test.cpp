@@ -85,7 +85,7 @@ TEST_F(Apply, TheSameNamesAndFurtherOnesNeedNothing) {
 
 TEST_F(Apply, SaysThatTheTableIsInForceWhenWhatFollowsFails) {
     kernel.put("old");
-    kernel.cannot_tidy_up = true;
+    kernel.refuse("replace", ErrorKind::unfinished);
     const auto applied = apply(kernel, table({bad()}), {});
     ASSERT_FALSE(applied);
     EXPECT_EQ(applied.error().kind, ErrorKind::unfinished);
@@ -144,7 +144,7 @@ TEST_F(Apply, AnAllowlistIsNotTurnedAroundWithoutForce) {
     // Somebody makes an allowlist of it while the sets are built.
     kernel.running.table.default_action = SIEVE_ACTION_PASS;
     kernel.steps.clear();
-    kernel.on_lock = [this] { kernel.running.table.default_action = SIEVE_ACTION_DROP; };
+    kernel.once("lock", [this] { kernel.running.table.default_action = SIEVE_ACTION_DROP; });
     refused(table({bad()}), ErrorKind::wants_force, false);
     friends.default_action = SIEVE_ACTION_PASS;
     friends.force = true;
@@ -196,17 +196,17 @@ TEST_F(Apply, AForeignProgramIsRefusedBeforeAnyWork) {
 }
 
 TEST_F(Apply, AForeignProgramThatCameMeanwhileStays) {
-    kernel.on_lock = [this] { kernel.running = {.foreign = true, .program = 18, .table = {}}; };
+    kernel.once("lock", [this] { kernel.running = {.foreign = true, .program = 18, .table = {}}; });
     const Error error = refused(table({bad()}), ErrorKind::foreign_program, false);
     EXPECT_EQ(error.facts.program_id, 18U);
     EXPECT_EQ(kernel.steps.back(), "unlock");
 }
 
 TEST_F(Apply, OurProgramThatCameMeanwhileInAnotherModeKeepsItsTable) {
-    kernel.on_lock = [this] {
+    kernel.once("lock", [this] {
         kernel.put("theirs");
         kernel.running.mode = kernel::Mode::skb;
-    };
+    });
     TableSpec spec = table({bad()});
     spec.mode = kernel::ModeChoice::native;
     refused(spec, ErrorKind::attached_otherwise, false);
@@ -284,7 +284,7 @@ TEST_F(Apply, ASetThatFailsChangesNothing) {
     const SetSpec wrong = Files::set("wrong", files.feed("wrong", {"no address"}));
     refused(table({bad(), wrong}), ErrorKind::bad_input, false);
     kernel.steps.clear();
-    kernel.failing_set = "bad";
+    kernel.refuse("test bad", ErrorKind::bad_input);
     refused(table({bad()}), ErrorKind::bad_input, false);
     EXPECT_EQ(kernel.count("lock"), 0U);
     ASSERT_EQ(kernel.running.table.sets.size(), 1U);
@@ -293,19 +293,19 @@ TEST_F(Apply, ASetThatFailsChangesNothing) {
 
 TEST_F(Apply, ATableThatTheKernelRefusesGivesTheLockBack) {
     kernel.put("old");
-    kernel.refuses_tables = true;
+    kernel.refuse("replace");
     refused(table({bad()}), ErrorKind::kernel_refused, false);
     EXPECT_EQ(kernel.steps.back(), "unlock");
 }
 
 TEST_F(Apply, WithoutRightsNothingIsRead) {
-    kernel.may_load = false;
+    kernel.refuse("load programs", ErrorKind::not_permitted);
     // The feed is wrong as well, but nothing reads it.
     refused(table({Files::set("bad", files.path("missing"))}), ErrorKind::not_permitted);
 }
 
 TEST_F(Apply, AnotherControllerAtWorkIsNamed) {
-    kernel.busy = true;
+    kernel.refuse("lock", ErrorKind::busy);
     std::string holder;
     Observer observer;
     observer.waiting = [&](const std::string& name) { holder = name; };

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "libsieve/control/access/hold_lock.hpp"
 #include "unit/control/fake_kernel.hpp"
 #include "unit/control/files.hpp"
 
@@ -36,9 +37,15 @@ class ChangeTable : public testing::Test {
         change.table.sets.push_back(Files::set(name, files.feed(name, {"192.0.2.1", "192.0.2.2"})));
         change.kept.emplace_back();
     }
+    Result<TableChanged> change_now() {
+        SIEVE_ASSIGN(PreparedTable coming, PreparedTable::prepare(kernel, change, {}, {}));
+        SIEVE_ASSIGN(const Held lock, hold_lock(kernel, {}));
+        SIEVE_TRY(coming.check());
+        return coming.commit();
+    }
     void refused(ErrorKind kind) {
         const auto before = kernel.running.table.sets.size();
-        const auto changed = change_table(kernel, change, {});
+        const auto changed = change_now();
         ASSERT_FALSE(changed);
         EXPECT_EQ(changed.error().kind, kind) << changed.error().message;
         EXPECT_FALSE(kernel.changed());
@@ -55,7 +62,7 @@ TEST_F(ChangeTable, OrderActionsAndDefaultNeedNoFilter) {
     change.table.default_action = SIEVE_ACTION_DROP;
     change.table.unreadable = SIEVE_ACTION_PASS;
     kernel.running.table.unreadable = SIEVE_ACTION_DROP;
-    const auto changed = change_table(kernel, change, {});
+    const auto changed = change_now();
     ASSERT_TRUE(changed) << changed.error().message;
     EXPECT_TRUE(changed->brought_in.empty());
     // A new default of drop lets replies pass.
@@ -77,7 +84,7 @@ TEST_F(ChangeTable, OnlyNewFiltersAreBroughtInAndTested) {
     keep("a", WantedAction{SIEVE_ACTION_COUNT, {}});
     bring("c");
     const std::uint32_t a = kernel.running.table.find("a")->map_id;
-    const auto changed = change_table(kernel, change, {});
+    const auto changed = change_now();
     ASSERT_TRUE(changed) << changed.error().message;
     EXPECT_EQ(kernel.count("bring in c"), 1U);
     EXPECT_EQ(kernel.count("test c"), 1U);
@@ -100,8 +107,8 @@ TEST_F(ChangeTable, AKeptFilterThatIsAnotherByNowIsRefused) {
 TEST_F(ChangeTable, SomebodyMayChangeItWhileFiltersAreMade) {
     keep("b");
     bring("c");
-    kernel.on_lock = [&] { kernel.running.table.sets.pop_back(); };
-    const auto changed = change_table(kernel, change, {});
+    kernel.once("lock", [&] { kernel.running.table.sets.pop_back(); });
+    const auto changed = change_now();
     ASSERT_FALSE(changed);
     EXPECT_EQ(changed.error().kind, ErrorKind::changed_meanwhile);
     EXPECT_EQ(kernel.count("replace"), 0U);
@@ -110,7 +117,7 @@ TEST_F(ChangeTable, SomebodyMayChangeItWhileFiltersAreMade) {
 TEST_F(ChangeTable, ASetThatAnswersWrongChangesNothing) {
     keep("a");
     bring("c");
-    kernel.failing_set = "c";
+    kernel.refuse("test c", ErrorKind::bad_input);
     refused(ErrorKind::bad_input);
 }
 

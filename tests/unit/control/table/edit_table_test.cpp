@@ -185,10 +185,10 @@ TEST_F(EditTable, WhatMakesNoSense) {
     refused(edit_set(kernel, eth0, "bad", action(SIEVE_ACTION_REDIRECT_DEVICE, "eth0"), {}),
             ErrorKind::invalid_request);
     refused(edit_default(kernel, eth0, SIEVE_ACTION_COUNT, false, {}), ErrorKind::invalid_request);
-    kernel.busy = true;
+    kernel.refuse("lock", ErrorKind::busy);
     refused(edit_set(kernel, eth0, "bad", action(SIEVE_ACTION_PASS), {}), ErrorKind::busy);
-    kernel.busy = false;
-    kernel.refuses_tables = true;
+    kernel.allow("lock");
+    kernel.refuse("replace");
     refused(edit_set(kernel, eth0, "bad", action(SIEVE_ACTION_PASS), {}), ErrorKind::kernel_refused);
     kernel.running = {};
     refused(edit_set(kernel, eth0, "bad", action(SIEVE_ACTION_PASS), {}), ErrorKind::not_attached);
@@ -239,11 +239,11 @@ TEST_F(EditTable, ASetThatCannotBeAddedIsNotBuilt) {
     refused(add_set(kernel, eth0, taken, {}, false, {}), ErrorKind::invalid_request);
     refused(add_set(kernel, eth0, spec, {Where::after, "nope"}, false, {}), ErrorKind::no_such_set);
     EXPECT_EQ(kernel.count("trial"), 0U);
-    kernel.failing_set = "new";
+    kernel.refuse("test new", ErrorKind::bad_input);
     refused(add_set(kernel, eth0, spec, {}, false, {}), ErrorKind::bad_input);
-    kernel.failing_set.clear();
+    kernel.allow("test new");
     // Somebody else takes the name, or the set beside it, while the new one is built.
-    kernel.on_lock = [this] { kernel.put("new"); };
+    kernel.once("lock", [this] { kernel.put("new"); });
     refused(add_set(kernel, eth0, spec, {}, false, {}), ErrorKind::invalid_request);
     for (int i = 0; kernel.running.table.sets.size() < SIEVE_MAX_SETS; i++)
         kernel.put("s" + std::to_string(i));
@@ -294,7 +294,7 @@ TEST_F(EditTable, OfSeveralHooks) {
 
 // A failure after the change is no refusal.
 TEST_F(EditTable, SaysThatItIsDoneWhenWhatFollowsFails) {
-    kernel.cannot_tidy_up = true;
+    kernel.refuse("replace", ErrorKind::unfinished);
     EXPECT_EQ(edit_set(kernel, eth0, "bad", action(SIEVE_ACTION_PASS), {}).error().kind,
               ErrorKind::unfinished);
     EXPECT_EQ(set("bad").action, SIEVE_ACTION_PASS);

@@ -58,7 +58,9 @@ TEST_F(EndProbation, MeanwhileNothingElseChanges) {
 TEST_F(EndProbation, OneOfTwoIsNotNone) {
     ASSERT_TRUE(apply(kernel, spec, {}, careful));
     kernel.at(kernel::HookPoint::ingress) = kernel.running;
-    kernel.keeps_probation = kernel::HookPoint::ingress;
+    kernel.before("confirm", [&](const std::string& step) -> Status {
+        return kernel.count(step) == 0 ? Status() : kernel_refused("no");
+    });
     const auto ended = end_probation(kernel, eth0, ProbationEnd::keep, {});
     ASSERT_FALSE(ended);
     EXPECT_EQ(ended.error().kind, ErrorKind::unfinished) << ended.error().message;

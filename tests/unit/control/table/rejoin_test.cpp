@@ -159,7 +159,7 @@ TEST_F(Rejoin, ASetWhoseKeysChangeLeavesTheJointFilter) {
     EXPECT_EQ(refused({"a", "b", "c"}).kind, ErrorKind::bad_input) << "the list lacks the key";
     files.feed("b", {"192.0.2.2", "192.0.2.3", "192.0.2.9"});
     kernel.steps.clear();
-    kernel.on_joint = [&] { insert("192.0.2.10"); };
+    kernel.once("test joint", [&] { insert("192.0.2.10"); });
     const auto overrun = run({"a", "b", "c"});
     ASSERT_FALSE(overrun);
     EXPECT_EQ(overrun.error().kind, ErrorKind::changed_meanwhile);
@@ -180,20 +180,20 @@ TEST_F(Rejoin, OneSetIsNotEnough) {
 }
 
 TEST_F(Rejoin, ASwapDuringTheBuildingIsNotOverrun) {
-    kernel.on_joint = [this] {
+    kernel.once("test joint", [this] {
         FakeKernel& running = kernel;
         running.running.table.sets[1].map_id = 777;
         running.running.table.sets[1].joined.reset();
-    };
+    });
     EXPECT_EQ(refused({"a", "b", "c"}).kind, ErrorKind::changed_meanwhile);
 }
 
 TEST_F(Rejoin, RefusesWhatCannotBeJoined) {
     files.feed("nope", {"192.0.2.1"});
     EXPECT_EQ(refused({"a", "nope"}).kind, ErrorKind::no_such_set);
-    kernel.refuses_joint = true;
+    kernel.refuse("test joint", ErrorKind::bad_input);
     EXPECT_EQ(refused({"a", "b"}).kind, ErrorKind::bad_input);
-    kernel.refuses_joint = false;
+    kernel.allow("test joint");
     kernel.running.table.probation = std::chrono::seconds(9);
     EXPECT_EQ(refused({"a", "b"}).kind, ErrorKind::unconfirmed);
     const auto image = read_set_list(Files::set("a", files.image("a.sieve", {"192.0.2.1"})), {});

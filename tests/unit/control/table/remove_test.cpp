@@ -51,7 +51,7 @@ TEST(Remove, OfASetThatIsNotThere) {
     EXPECT_EQ(refused.error().kind, ErrorKind::no_such_set);
     EXPECT_EQ(refused.error().message, "eth0: set b is not in force; a is");
     EXPECT_FALSE(kernel.changed());
-    kernel.busy = true;
+    kernel.refuse("lock", ErrorKind::busy);
     EXPECT_EQ(remove(kernel, eth0, "a", {}).error().kind, ErrorKind::busy);
     EXPECT_FALSE(kernel.changed());
 }
@@ -76,7 +76,8 @@ TEST(Remove, TheLastFriendNeedsForce) {
 TEST(Remove, AndUnloadSayThatTheyAreDoneWhenWhatFollowsFails) {
     FakeKernel kernel;
     kernel.put("a");
-    kernel.cannot_tidy_up = true;
+    kernel.refuse("replace", ErrorKind::unfinished);
+    kernel.refuse("detach", ErrorKind::unfinished);
     const auto removed = remove(kernel, eth0, "a", {});
     ASSERT_FALSE(removed);
     EXPECT_TRUE(kernel.running.table.sets.empty());

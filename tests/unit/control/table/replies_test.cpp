@@ -127,7 +127,7 @@ TEST_F(Replies, ADefaultThatDropsAnswersIsWarnedOf) {
 }
 
 TEST_F(Replies, WithoutNotesNothingIsChanged) {
-    kernel.refuses_notes = true;
+    kernel.refuse("attach notes");
     const auto attached = apply(kernel, table(), {});
     ASSERT_FALSE(attached);
     EXPECT_EQ(attached.error().kind, ErrorKind::kernel_refused);
@@ -144,7 +144,7 @@ TEST_F(Replies, WithoutNotesNothingIsChanged) {
 
 TEST_F(Replies, ATableThatIsRefusedTakesTheNotesAway) {
     kernel.put("bad");
-    kernel.refuses_tables = true;
+    kernel.refuse("replace");
     ASSERT_FALSE(edit_replies(kernel, eth0, pass, {}, {}));
     EXPECT_FALSE(kernel.notes);
     EXPECT_EQ(kernel.memory_flows, 0U);

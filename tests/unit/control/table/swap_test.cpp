@@ -128,23 +128,23 @@ TEST_F(Swap, ASetThatIsNotInForceIsToldFromThoseThatAre) {
 }
 
 TEST_F(Swap, ASetLoadedAnewMeanwhileIsLeftAlone) {
-    kernel.on_lock = [this] { kernel.running.table.sets[1].exact_id = 77; };
+    kernel.once("lock", [this] { kernel.running.table.sets[1].exact_id = 77; });
     refused(feed("bad"), ErrorKind::changed_meanwhile);
     kernel.running.table.sets[1].exact_id = 0;
     // Likewise if the new filter has nothing to verify.
-    kernel.on_lock = [this] { kernel.running.table.sets[2].exact_id = 0; };
+    kernel.once("lock", [this] { kernel.running.table.sets[2].exact_id = 0; });
     refused(Files::set("last", files.feed("prefixes", {"192.0.2.0/24"})), ErrorKind::changed_meanwhile);
     kernel.running.table.sets[2].exact_id = 152;
-    kernel.on_lock = [this] { kernel.running.table.sets.erase(kernel.running.table.sets.begin() + 1); };
+    kernel.once("lock", [this] { kernel.running.table.sets.erase(kernel.running.table.sets.begin() + 1); });
     refused(feed("bad"), ErrorKind::no_such_set);
     kernel.put("bad");
-    kernel.on_lock = [this] { kernel.running = {}; };
+    kernel.once("lock", [this] { kernel.running = {}; });
     refused(feed("bad"), ErrorKind::not_attached);
 }
 
 // The table is read again under the lock, so that a swap does not undo another controller's change.
 TEST_F(Swap, AnotherSetsChangeMeanwhileIsKept) {
-    kernel.on_lock = [this] { kernel.running.table.sets[0].action = SIEVE_ACTION_PASS; };
+    kernel.once("lock", [this] { kernel.running.table.sets[0].action = SIEVE_ACTION_PASS; });
     ASSERT_TRUE(swap(kernel, eth0, feed("bad"), {}));
     EXPECT_EQ(kernel.running.table.sets[0].action, SIEVE_ACTION_PASS);
 }

@@ -229,8 +229,8 @@ class Server {
 
   private:
     Result<ChildEnd> download(const ChildOrder& child) {
-        SIEVE_ASSIGN(const AnyOrder order, read_order(child.message));
-        const std::string url = std::get<FetchOrder>(order).request.url;
+        SIEVE_ASSIGN(const ConfinedOrder order, read_order(child.message));
+        const std::string url = std::get<FetchOrder>(order.order).request.url;
         std::unique_lock lock(mutex_);
         asked_.insert(url);
         most_ = std::max(most_, ++now_);
@@ -440,8 +440,8 @@ TEST_F(DaemonTest, ABuildThatLastsDelaysNobodyElse) {
     bool held = false, waits = false;
     SandboxSettings sandbox = test::in_process();
     sandbox.run = [&](const ChildOrder& child) -> Result<ChildEnd> {
-        SIEVE_ASSIGN(const AnyOrder order, read_order(child.message));
-        if (std::holds_alternative<BuildOrder>(order)) {
+        SIEVE_ASSIGN(const ConfinedOrder order, read_order(child.message));
+        if (std::holds_alternative<BuildOrder>(order.order)) {
             std::unique_lock lock(mutex);
             if (std::exchange(held, false)) {
                 waits = true;
@@ -487,7 +487,7 @@ TEST_F(DaemonTest, TakesKeysOutWhoseTimeIsOverBetweenCycles) {
     spec.build.kind.kind = SIEVE_KIND_DDLCBF;
     spec.build.bits_per_key = 80;
     kernel.put_filter(300, *Image::load(files.image("live", {"192.0.2.1", "192.0.2.2"}, spec)));
-    test::FakeKernel::Running& egress = kernel.at_tc[kernel::HookPoint::egress];
+    test::FakeKernel::HookContent& egress = kernel.at_tc[kernel::HookPoint::egress];
     egress.ours = true;
     egress.program = 41;
     egress.table.sets.push_back({.name = "live", .map_id = 300, .inserted_id = 400});
@@ -717,11 +717,11 @@ TEST_F(DaemonTest, WhatIsWrongAtTheStartChangesNothing) {
     ASSERT_FALSE(wrong);
     EXPECT_EQ(wrong.error().kind, ErrorKind::bad_input);
     configure();
-    kernel.may_load = false;
+    kernel.refuse("load programs", ErrorKind::not_permitted);
     const auto denied = try_start();
     ASSERT_FALSE(denied);
     EXPECT_EQ(denied.error().kind, ErrorKind::not_permitted);
-    kernel.may_load = true;
+    kernel.allow("load programs");
     start();
     const auto second = try_start();
     ASSERT_FALSE(second);
@@ -735,7 +735,7 @@ TEST_F(DaemonTest, AnotherControllerIsWaitedForAndTheTableTriedAgain) {
     settle();
     daemon.reset();
     kernel.running = {};
-    kernel.busy = true;
+    kernel.refuse("lock", ErrorKind::busy);
     auto started = Daemon::start(parts(), {.configuration = files.path("c.toml"),
                                            .patience = 0ms,
                                            .schedule = {.backoff = {.first = 1ms, .most = 1ms}},
@@ -744,7 +744,7 @@ TEST_F(DaemonTest, AnotherControllerIsWaitedForAndTheTableTriedAgain) {
     daemon = std::move(*started);
     until_said("waiting for process 1 (other) to finish its change");
     until_said("eth0: stays as it is: process 1 (other) is at work");
-    kernel.busy = false;
+    kernel.allow("lock");
     until_said("eth0: attached; in force: a, b");
 }
 

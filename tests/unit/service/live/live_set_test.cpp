@@ -10,8 +10,10 @@
 #include <gtest/gtest.h>
 
 #include "libsieve/control/keys/exact_set.hpp"
+#include "libsieve/keys/address_key.hpp"
 #include "unit/service/in_process.hpp"
 #include "unit/service/live/live_world.hpp"
+#include "unit/service/live/rebuild.hpp"
 
 namespace sieve::service::live {
 namespace {
@@ -20,6 +22,7 @@ using test::at_second;
 using test::entry;
 using test::in_process;
 using test::LiveWorld;
+using test::rebuild;
 
 class LiveSetTest : public testing::Test, public LiveWorld {
   protected:
@@ -34,7 +37,7 @@ class LiveSetTest : public testing::Test, public LiveWorld {
     // A set whose first image is in force at XDP.
     LiveSet open_in_force() {
         LiveSet set = open();
-        EXPECT_TRUE(set.rebuild(kernel, in_process(), observer));
+        EXPECT_TRUE(rebuild(set, kernel, in_process(), observer));
         put_in_force();
         EXPECT_TRUE(set.reconcile(kernel, observer)); // the placeholders go
         EXPECT_EQ(keys_in_force(), 0U);
@@ -70,7 +73,7 @@ class LiveSetTest : public testing::Test, public LiveWorld {
         ASSERT_TRUE(done) << done.error().message;
         EXPECT_FALSE(set.awaits_sources()) << what;
         EXPECT_EQ(keys_in_force(), keys) << what;
-        done = set.rebuild(kernel, in_process(), observer);
+        done = rebuild(set, kernel, in_process(), observer);
         ASSERT_TRUE(done) << done.error().message;
         EXPECT_FALSE(set.rebuild_due()) << what;
         EXPECT_TRUE(in_force_has("192.0.2.2")) << what;
@@ -83,7 +86,7 @@ class LiveSetTest : public testing::Test, public LiveWorld {
 TEST_F(LiveSetTest, BeginsWithoutAnImageAndHasAnEmptyOneAfterTheFirstRebuild) {
     LiveSet set = open();
     EXPECT_EQ(set.rebuild_due(), RebuildReason::no_image);
-    const auto done = set.rebuild(kernel, in_process(), observer);
+    const auto done = rebuild(set, kernel, in_process(), observer);
     ASSERT_TRUE(done) << done.error().message;
     EXPECT_FALSE(set.rebuild_due());
     put_in_force();
@@ -196,7 +199,7 @@ TEST_F(LiveSetTest, AFilterThatIsAboutToComeCatchesUp) {
 TEST_F(LiveSetTest, AFilterThatCaughtUpHasWhatIsPendingElsewhere) {
     LiveSet set = open_in_force();
     ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}, observer));
-    kernel.busy = true; // the cycle has the lock
+    kernel.refuse("lock", ErrorKind::busy); // the cycle has the lock
     auto done = set.change(kernel, {{entry("192.0.2.1", 1)}, {entry("192.0.2.2", 9), entry("192.0.2.3", 3)}},
                            observer);
     ASSERT_TRUE(done);
@@ -204,7 +207,7 @@ TEST_F(LiveSetTest, AFilterThatCaughtUpHasWhatIsPendingElsewhere) {
     set.catch_up(kernel, put_in_force("block", kernel::HookPoint::egress));
     EXPECT_FALSE(in_force_has("192.0.2.1", kernel::HookPoint::egress));
     EXPECT_TRUE(in_force_has("192.0.2.3", kernel::HookPoint::egress));
-    kernel.busy = false;
+    kernel.allow("lock");
     done = set.reconcile(kernel, observer);
     ASSERT_TRUE(done);
     EXPECT_EQ(done->filters, 2U);
@@ -240,13 +243,13 @@ TEST_F(LiveSetTest, ASecondLevelChangesNothing) {
 
 TEST_F(LiveSetTest, WhileAnotherControllerIsAtWorkTheChangeWaits) {
     LiveSet set = open_in_force();
-    kernel.busy = true;
+    kernel.refuse("lock", ErrorKind::busy);
     auto done = set.change(kernel, {{}, {entry("192.0.2.1", 1)}}, observer);
     ASSERT_TRUE(done);
     ASSERT_TRUE(done->delayed);
     EXPECT_EQ(done->delayed->kind, ErrorKind::busy);
     EXPECT_FALSE(in_force_has("192.0.2.1"));
-    kernel.busy = false;
+    kernel.allow("lock");
     done = set.reconcile(kernel, observer);
     ASSERT_TRUE(done);
     EXPECT_FALSE(done->delayed);
@@ -258,7 +261,7 @@ TEST_F(LiveSetTest, WhatSomebodyElseChangedIsPutRight) {
     ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}, observer));
     const auto keys_of = [](const char* address) {
         KeySet keys(SIEVE_FIELD_SRC);
-        keys.add(key_of(test::prefix_of(address).address, SIEVE_FIELD_SRC));
+        keys.add(key_of_address(test::prefix_of(address).address, SIEVE_FIELD_SRC));
         return keys;
     };
     {
@@ -289,7 +292,7 @@ TEST_F(LiveSetTest, AFilterOfAnotherKindIsReplaced) {
     auto done = set.reconcile(kernel, observer);
     ASSERT_TRUE(done);
     EXPECT_EQ(done->rebuild_due, RebuildReason::unknown);
-    done = set.rebuild(kernel, in_process(), observer);
+    done = rebuild(set, kernel, in_process(), observer);
     ASSERT_TRUE(done) << done.error().message;
     EXPECT_FALSE(done->rebuild_due);
     EXPECT_TRUE(in_force_has("192.0.2.1"));
@@ -367,9 +370,9 @@ TEST_F(LiveSetTest, AChangeInFlightAtACrashIsMadeAtTheNextStart) {
     {
         LiveSet set = open_in_force();
         ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1)}}, observer));
-        kernel.busy = true; // the journal has the change, and the filter does not
+        kernel.refuse("lock", ErrorKind::busy); // the journal has the change, and the filter does not
         ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.2", 2)}}, observer));
-        kernel.busy = false;
+        kernel.allow("lock");
     }
     LiveSet set = open();
     const auto done = set.reconcile(kernel, observer);
@@ -402,7 +405,7 @@ TEST_F(LiveSetTest, ADamagedListIsAskedForBeforeAnythingIsBuiltOfIt) {
         {
             LiveSet set = open();
             ASSERT_TRUE(set.replace(kernel, timed_entries, observer));
-            ASSERT_TRUE(set.rebuild(kernel, in_process(), observer));
+            ASSERT_TRUE(rebuild(set, kernel, in_process(), observer));
             put_in_force();
         }
         bytes = std::filesystem::file_size(list_path());
@@ -416,7 +419,7 @@ TEST_F(LiveSetTest, AListThatIsGoneIsAskedForToo) {
         {
             LiveSet set = open();
             ASSERT_TRUE(set.replace(kernel, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}, observer));
-            ASSERT_TRUE(set.rebuild(kernel, in_process(), observer));
+            ASSERT_TRUE(rebuild(set, kernel, in_process(), observer));
             put_in_force();
         }
         std::filesystem::remove(is_list ? list_path() : journal_path());
@@ -442,7 +445,7 @@ TEST_F(LiveSetTest, GuardsCompareWithTheListThatWasLost) {
     {
         LiveSet set = open();
         ASSERT_TRUE(set.replace(kernel, timed_entries, observer));
-        ASSERT_TRUE(set.rebuild(kernel, in_process(), observer));
+        ASSERT_TRUE(rebuild(set, kernel, in_process(), observer));
         put_in_force();
     }
     flip_a_bit(list_path(), std::filesystem::file_size(list_path()) - 2);
@@ -496,14 +499,15 @@ TEST_F(LiveSetTest, NothingThatCameDuringARebuildIsMissedAfterItsSwap) {
     Result<Image> image = build_live_image(std::move(*order), in_process());
     ASSERT_TRUE(image);
     const std::string before = identity_in_force();
-    kernel.on_lock = [this] { kernel.busy = true; }; // nobody gets the lock after the swap
+    kernel.once("lock",
+                [this] { kernel.refuse("lock", ErrorKind::busy); }); // nobody gets the lock after the swap
     auto done = set.finish_rebuild(kernel, std::move(*image), observer);
     ASSERT_TRUE(done) << done.error().message;
     EXPECT_TRUE(done->delayed);
     EXPECT_NE(identity_in_force(), before);
     for (const char* address : {"192.0.2.2", "192.0.2.3", "192.0.2.4"})
         EXPECT_TRUE(in_force_has(address)) << address;
-    kernel.busy = false;
+    kernel.allow("lock");
     // Whether this process goes on or another one begins here.
     for (LiveSet* const one : {&set, static_cast<LiveSet*>(nullptr)}) {
         std::optional<LiveSet> other;
@@ -531,8 +535,8 @@ TEST_F(LiveSetTest, ARebuildThatCannotBeSwappedInChangesNothing) {
     LiveSet set = open_in_force();
     ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1)}}, observer));
     const std::string before = identity_in_force();
-    kernel.failing_set = "block";
-    EXPECT_FALSE(set.rebuild(kernel, in_process(), observer));
+    kernel.refuse("test block", ErrorKind::bad_input);
+    EXPECT_FALSE(rebuild(set, kernel, in_process(), observer));
     EXPECT_EQ(identity_in_force(), before);
     ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.2", 2)}}, observer));
     EXPECT_TRUE(in_force_has("192.0.2.2"));
@@ -554,7 +558,7 @@ TEST_F(LiveSetTest, AFilterGrows) {
     EXPECT_EQ(set.rebuild_due(), RebuildReason::no_room);
     EXPECT_TRUE(is_urgent(*set.rebuild_due()));
     EXPECT_GT(keys_in_force() + 500, id) << "what fits is in force at once";
-    ASSERT_TRUE(set.rebuild(kernel, in_process(), observer));
+    ASSERT_TRUE(rebuild(set, kernel, in_process(), observer));
     EXPECT_FALSE(set.rebuild_due());
     EXPECT_EQ(keys_in_force(), id);
     for (std::uint64_t i = 0; i < id; i++)

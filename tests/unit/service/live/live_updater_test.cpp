@@ -317,11 +317,11 @@ TEST_F(LiveUpdaterTest, WhatCannotBeSwappedInAtTheStartIsSwappedInLater) {
     const std::uint32_t ranges = map_id("block-ranges");
     set.guards.most_shrink = 0.25; // an option: the range set is built anew
     set.feed.build.bits_per_key = 30;
-    kernel.failing_set = "block-ranges";
+    kernel.refuse("test block-ranges", ErrorKind::bad_input);
     const auto updater = open(set);
     ASSERT_NE(last(LiveEvent::What::failed), nullptr);
     EXPECT_EQ(map_id("block-ranges"), ranges);
-    kernel.failing_set.clear();
+    kernel.allow("test block-ranges");
     now += 10s;
     settle(*updater);
     EXPECT_NE(map_id("block-ranges"), ranges);
@@ -334,12 +334,14 @@ TEST_F(LiveUpdaterTest, ARangeSetThatOneHookRefusesIsSwappedInThereLater) {
     put_in_force("block-ranges", kernel::HookPoint::ingress);
     answer = Decisions{.added = {entry("198.51.100.0/24", 1, now + 1h)}};
     const std::uint32_t ranges = map_id("block-ranges", kernel::HookPoint::ingress);
-    kernel.on_test = [this] { kernel.on_test = [this] { kernel.failing_set = "block-ranges"; }; };
+    kernel.once("test", [this] {
+        kernel.once("test", [this] { kernel.refuse("test block-ranges", ErrorKind::bad_input); });
+    });
     updater->step();
     ASSERT_NE(last(LiveEvent::What::failed), nullptr);
     EXPECT_EQ(map_id("block-ranges", kernel::HookPoint::ingress), ranges);
-    kernel.on_test = {};
-    kernel.failing_set.clear();
+    kernel.allow("test");
+    kernel.allow("test block-ranges");
     now += 10s;
     answer = Decisions{};
     settle(*updater);

@@ -9,6 +9,7 @@
 
 #include "libsieve/control/keys/exact_set.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
+#include "libsieve/keys/address_key.hpp"
 #include "libsieve/service/live/live_image.hpp"
 #include "libsieve/service/live/live_set.hpp"
 #include "unit/control/fake_kernel.hpp"
@@ -82,7 +83,7 @@ class LiveWorld {
         if (!record) throw std::runtime_error("no image");
         const Image image =
             Image::load(std::filesystem::path(state.image_path(set, record->identity))).value();
-        FakeKernel::Running& running = kernel.at(point);
+        FakeKernel::HookContent& running = kernel.at(point);
         running.ours = true;
         running.program = 40;
         std::erase_if(running.table.sets, [&](const kernel::SetInForce& one) { return one.name == set; });
@@ -105,7 +106,7 @@ class LiveWorld {
     }
     [[nodiscard]] bool in_force_has(const Prefix& prefix, kernel::HookPoint point = kernel::HookPoint::xdp) {
         const auto open = control::open_table(kernel, "block", map_id("block", point)).value();
-        const sieve_key key = service::live::key_of(prefix.address, open.filter->lookup().fields);
+        const sieve_key key = key_of_address(prefix.address, open.filter->lookup().fields);
         return open.table->contains(key);
     }
     [[nodiscard]] std::uint64_t keys_in_force(kernel::HookPoint point = kernel::HookPoint::xdp) {

@@ -10,6 +10,7 @@
 
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/image/image.hpp"
+#include "libsieve/keys/address_key.hpp"
 #include "libsieve/service/live/live_image.hpp"
 #include "libsieve/service/sandbox/child_messages.hpp"
 #include "libsieve/util/write_all.hpp"
@@ -67,6 +68,14 @@ class CycleTest : public testing::Test {
         EXPECT_FALSE(kernel.changed());
         return report ? Error{} : report.error();
     }
+    // No hook can be read, and it is unknown which programs there are.
+    void take_descriptors() {
+        for (const char* const step : {"read hook", "find program"})
+            kernel.before(step, [](const std::string&) { return kernel_refused("Too many open files"); });
+    }
+    void give_descriptors() {
+        for (const char* const step : {"read hook", "find program"}) kernel.allow(step);
+    }
     std::uint32_t map_of(const std::string& set) {
         const kernel::SetInForce* found = kernel.running.table.find(set);
         return found == nullptr ? 0 : found->map_id;
@@ -104,7 +113,7 @@ TEST_F(CycleTest, TheFirstAttachesAndTheSecondChangesNothing) {
 // Whoever pauses an interface takes the program off under the lock, so whoever takes the lock later must
 // look.
 TEST_F(CycleTest, NoProgramComesWhereSomebodyPausedMeanwhile) {
-    kernel.on_lock = [&] { ASSERT_TRUE(add_pause(files.path("state"), "eth0")); };
+    kernel.once("lock", [&] { ASSERT_TRUE(add_pause(files.path("state"), "eth0")); });
     const auto report = run();
     ASSERT_TRUE(report) << report.error().message;
     ASSERT_TRUE(report->hooks.at(0).error);
@@ -112,7 +121,7 @@ TEST_F(CycleTest, NoProgramComesWhereSomebodyPausedMeanwhile) {
     EXPECT_EQ(error.kind, ErrorKind::changed_meanwhile) << error.message;
     EXPECT_NE(error.message.find("eth0: was paused meanwhile"), std::string::npos) << error.message;
     EXPECT_FALSE(kernel.changed());
-    kernel.on_lock = nullptr;
+    kernel.allow("lock");
     EXPECT_TRUE(end_pause(files.path("state"), "").value());
     EXPECT_TRUE(done().changed);
 }
@@ -177,13 +186,13 @@ TEST_F(CycleTest, SetsAreJoinedFromTheirLists) {
     EXPECT_EQ(remarks.back(), "eth0 xdp: one lookup answers for a, b");
 
     // A failure leaves the new list in force.
-    kernel.refuses_joint = true;
+    kernel.refuse("test joint", ErrorKind::bad_input);
     files.feed("b.txt", {"192.0.2.8"});
     const CycleReport report = done();
     EXPECT_EQ(report.sets[1].outcome, SetOutcome::replaced);
     EXPECT_EQ(joined("b"), std::nullopt);
     EXPECT_NE(remarks.back().find("asked one by one, since joining them failed"), std::string::npos);
-    kernel.refuses_joint = false;
+    kernel.allow("test joint");
     EXPECT_TRUE(done().changed);
     EXPECT_EQ(joined("b"), 1U);
 }
@@ -236,7 +245,7 @@ TEST_F(CycleTest, AJoiningChildThatEndsBadlyLeavesTheSetsToBeAskedOneByOne) {
     int joining = 0;
     const auto fails_with = [&](auto what, const std::string& says) {
         sandbox.run = [&joining, what](const ChildOrder& order) -> Result<ChildEnd> {
-            if (!std::holds_alternative<JoinOrder>(read_order(order.message).value()))
+            if (!std::holds_alternative<JoinOrder>(read_order(order.message)->order))
                 return test::work_in_process(order);
             joining++;
             return what(order);
@@ -264,7 +273,7 @@ TEST_F(CycleTest, AJoiningChildThatEndsBadlyLeavesTheSetsToBeAskedOneByOne) {
     // It says that it is done, and has written nothing, or the filter of other lists.
     const auto reported = [] {
         ChildEnd end;
-        end.report = write_report(JoinDone{});
+        end.report = write_report(WorkDone{});
         return end;
     };
     fails_with([&](const ChildOrder&) { return reported(); }, "building was of no use: its joint filter: 0");
@@ -361,7 +370,7 @@ TEST_F(CycleTest, AnEmptyListIsInForceWhereItMayBe) {
             EXPECT_EQ(identity_text(filter->file), emptied.sets[1].last_good->identity);
             for (const char* address : {"192.0.2.1", "192.0.2.2", "192.0.2.3", "0.0.0.0", "::"})
                 EXPECT_FALSE(image->contains(parse_key(address, SIEVE_FIELD_SRC).value())) << address;
-            EXPECT_FALSE(image->contains(live::key_of(live::placeholder.address, SIEVE_FIELD_SRC)))
+            EXPECT_FALSE(image->contains(key_of_address(live::placeholder.address, SIEVE_FIELD_SRC)))
                 << "who knows the address that it holds could forge it";
             EXPECT_FALSE(done().changed) << "it is in force already";
         }
@@ -421,7 +430,7 @@ TEST_F(CycleTest, ACycleTakesWhatWasBuiltBesideIt) {
     EXPECT_EQ(failed.sets[1].outcome, SetOutcome::failed);
     files.feed("b.txt", {"192.0.2.9"});
     sandbox.run = [](const ChildOrder& order) -> Result<ChildEnd> {
-        if (std::holds_alternative<BuildOrder>(read_order(order.message).value()))
+        if (std::holds_alternative<BuildOrder>(read_order(order.message)->order))
             return bad_input("no memory");
         return test::work_in_process(order);
     };
@@ -708,7 +717,7 @@ TEST_F(CycleTest, ASetThatAnswersWrongInTheKernelIsNotKept) {
     done();
     const std::string before = state.read("b", [](const std::string&) {})->identity;
     files.feed("b.txt", {"192.0.2.7"});
-    kernel.failing_set = "b";
+    kernel.refuse("test b", ErrorKind::bad_input);
     const auto report = run();
     ASSERT_TRUE(report);
     EXPECT_FALSE(report->changed);
@@ -716,7 +725,7 @@ TEST_F(CycleTest, ASetThatAnswersWrongInTheKernelIsNotKept) {
     EXPECT_EQ(report->sets[1].outcome, SetOutcome::failed);
     EXPECT_TRUE(report->sets[1].error);
     EXPECT_EQ(state.read("b", [](const std::string&) {})->identity, before);
-    kernel.failing_set.clear();
+    kernel.allow("test b");
     EXPECT_EQ(done().sets[1].outcome, SetOutcome::replaced);
 }
 
@@ -815,8 +824,8 @@ TEST_F(CycleTest, AHookThatCannotBeReadIsNotForgotten) {
         done();
         const std::vector<InterfaceConfiguration> interfaces =
             std::exchange(configuration.interfaces, std::vector<InterfaceConfiguration>());
-        kernel.no_descriptors = true;
-        kernel.hides_interfaces = hides_interfaces;
+        take_descriptors();
+        if (hides_interfaces) kernel.refuse("list interfaces");
         const auto report = run({.on_failure = OnFailure::go_on});
         ASSERT_TRUE(report);
         ASSERT_EQ(report->hooks.size(), 1U) << "it is tried again soon, since a hook failed";
@@ -826,7 +835,8 @@ TEST_F(CycleTest, AHookThatCannotBeReadIsNotForgotten) {
             << report->hooks[0].error->message;
         EXPECT_FALSE(kernel.changed());
         EXPECT_NE(refused().message.find("Too many open files"), std::string::npos);
-        kernel.no_descriptors = false;
+        give_descriptors();
+        kernel.allow("list interfaces");
         EXPECT_TRUE(kernel.running.ours);
         EXPECT_TRUE(done().changed);
         EXPECT_FALSE(kernel.running.ours);
@@ -837,9 +847,9 @@ TEST_F(CycleTest, AHookThatCannotBeReadIsNotForgotten) {
 // A hook cannot be read for a while, and leaves the configuration before it can be.
 TEST_F(CycleTest, AHookOfTheConfigurationThatCannotBeReadIsNotForgotten) {
     done();
-    kernel.no_descriptors = true;
+    take_descriptors();
     EXPECT_TRUE(run({.on_failure = OnFailure::go_on}));
-    kernel.no_descriptors = false;
+    give_descriptors();
     configuration.interfaces.clear();
     EXPECT_TRUE(done().changed);
     EXPECT_FALSE(kernel.running.ours);

@@ -509,7 +509,7 @@ TEST_F(Refresh, AnotherFilterThanTheListsIsRefused) {
     Feed other = test::list_of({"192.0.2.1"});
     sandbox.run = [&](const ChildOrder& child) -> Result<ChildEnd> {
         const auto order = read_order(child.message);
-        if (!order || !std::holds_alternative<BuildOrder>(*order)) return inner(child);
+        if (!order || !std::holds_alternative<BuildOrder>(order->order)) return inner(child);
         const UniqueFd list(::memfd_create("other", MFD_CLOEXEC));
         if (auto written = write_list_file(other, list.get()); !written)
             return tl::unexpected(written.error());

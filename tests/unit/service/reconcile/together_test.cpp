@@ -167,7 +167,7 @@ TEST_F(SetsTogetherTest, AnImageThatFailsInTheKernelHoldsBackAll) {
     name_images("one ");
     publish("two", {{"a", {"192.0.2.3"}}, {"b", {"192.0.2.4"}}});
     switch_to("two");
-    kernel.failing_set = "b";
+    kernel.refuse("test b", ErrorKind::bad_input);
     const CycleReport done = report();
     is_still_one();
     EXPECT_EQ(done.sets[0].outcome, SetOutcome::failed);
@@ -183,13 +183,13 @@ TEST_F(SetsTogetherTest, AHookThatRefusesHoldsBackAllHooks) {
     name_images("one ");
     publish("two", {{"a", {"192.0.2.3"}}, {"b", {"192.0.2.4"}}});
     switch_to("two");
-    kernel.failing_set = "b"; // which is at the second hook only
+    kernel.refuse("test b", ErrorKind::bad_input); // which is at the second hook only
     report();
     EXPECT_EQ(in_force("a"), "one a");
     EXPECT_EQ(in_force("a", kernel::HookPoint::ingress), "one a");
     EXPECT_FALSE(kernel.changed());
 
-    kernel.failing_set.clear();
+    kernel.allow("test b");
     report();
     EXPECT_EQ(kernel.steps,
               (std::vector<std::string>{"trial", "bring in a", "test a", "trial", "bring in a", "bring in b",
@@ -219,11 +219,11 @@ TEST_F(SetsTogetherTest, AKernelThatRefusesTheFirstTableKeepsAll) {
     name_images("one ");
     publish("two", {{"a", {"192.0.2.3"}}, {"b", {"192.0.2.4"}}});
     switch_to("two");
-    kernel.refuses_tables = true;
+    kernel.refuse("replace");
     const CycleReport done = report();
     is_still_one();
     EXPECT_EQ(done.sets[0].outcome, SetOutcome::failed);
-    kernel.refuses_tables = false;
+    kernel.allow("replace");
     EXPECT_EQ(report().sets[1].outcome, SetOutcome::replaced);
 }
 

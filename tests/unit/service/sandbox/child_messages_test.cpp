@@ -8,8 +8,9 @@ namespace sieve::service {
 namespace {
 
 TEST(ChildMessages, AnOrderComesAsItWasSent) {
+    const Confinement confinement{ChildRole::build, {1, 2}, 3, 4, std::chrono::seconds(5), 6, 7, 8};
+    const auto sent = [&](const AnyOrder& order) { return write_order({confinement, order}); };
     ReadOrder order;
-    order.confinement = {ChildRole::build, {1, 2}, 3, 4, std::chrono::seconds(5), 6, 7, 8};
     order.feed.fields = SIEVE_FIELD_DST;
     order.feed.skip_invalid = true;
     order.feed.chosen = {"kind"};
@@ -25,21 +26,20 @@ TEST(ChildMessages, AnOrderComesAsItWasSent) {
     order.lists = {"a \"b\"", "\xff\n"};
     order.known_digest = "abc";
     order.limits = {123, 4.5};
-    const auto read = read_order(write_order(order));
+    const auto read = read_order(sent(order));
     ASSERT_TRUE(read) << read.error().message;
-    const ReadOrder& back = std::get<ReadOrder>(*read);
+    const ReadOrder& back = std::get<ReadOrder>(read->order);
     EXPECT_EQ(back.lists.size(), 2U);
     EXPECT_EQ(back.lists[0], "a \"b\"");
     // Writing it again gives the same bytes: every field is in it.
     ReadOrder same = back;
     same.lists = order.lists;
-    EXPECT_EQ(write_order(same), write_order(order));
+    EXPECT_EQ(sent(same), sent(order));
     EXPECT_EQ(back.feed.build.seed, ~0ULL);
     EXPECT_EQ(back.feed.build.kind.rounds, 9U);
     EXPECT_EQ(back.limits.ratio, 4.5);
 
     ListOrder list;
-    list.confinement = order.confinement;
     list.fields = SIEVE_FIELD_DST;
     list.options = {.format = {ListSyntax::csv, {"ip"}},
                     .skip_invalid = true,
@@ -51,19 +51,19 @@ TEST(ChildMessages, AnOrderComesAsItWasSent) {
                     .block_bytes = 5};
     list.sought = {{1, 2, 3, 4, ~0ULL}};
     list.inputs = {{0xff, 'a'}, {}};
-    const auto listed = read_order(write_order(list));
+    const auto listed = read_order(sent(list));
     ASSERT_TRUE(listed);
-    EXPECT_EQ(write_order(*listed), write_order(list));
-    EXPECT_EQ(std::get<ListOrder>(*listed).inputs, list.inputs);
-    EXPECT_TRUE(std::get<ListOrder>(*listed).options.format == list.options.format);
+    EXPECT_EQ(write_order(*listed), sent(list));
+    EXPECT_EQ(std::get<ListOrder>(listed->order).inputs, list.inputs);
+    EXPECT_TRUE(std::get<ListOrder>(listed->order).options.format == list.options.format);
 
-    const BuildOrder build{order.confinement, order.feed, true};
-    const auto built = read_order(write_order(build));
+    const BuildOrder build{order.feed, true};
+    const auto built = read_order(sent(build));
     ASSERT_TRUE(built);
-    EXPECT_EQ(write_order(*built), write_order(build));
-    EXPECT_TRUE(std::get<BuildOrder>(*built).verified);
+    EXPECT_EQ(write_order(*built), sent(build));
+    EXPECT_TRUE(std::get<BuildOrder>(built->order).verified);
 
-    FetchOrder fetch{{ChildRole::fetch}, {}};
+    FetchOrder fetch;
     fetch.request = {
         "https://h/a",
         {{"/ca", "/cert", "/key"}, "/headers", "user", "/pw", {"http://proxy", "pu", "/ppw"}, "agent"},
@@ -74,31 +74,31 @@ TEST(ChildMessages, AnOrderComesAsItWasSent) {
     fetch.key_file = "/api";
     fetch.decisions = DecisionOrder{{}, 5};
     fetch.request.limits.redirects = 3;
-    const auto fetched = read_order(write_order(fetch));
+    const auto fetched = read_order(sent(fetch));
     ASSERT_TRUE(fetched);
-    EXPECT_EQ(write_order(*fetched), write_order(fetch));
-    EXPECT_EQ(std::get<FetchOrder>(*fetched).request.etag, "\"tag\"");
-    EXPECT_EQ(std::get<FetchOrder>(*fetched).request.access, fetch.request.access);
-    EXPECT_EQ(std::get<FetchOrder>(*fetched).request.post, R"({"a": 1})");
-    EXPECT_EQ(std::get<FetchOrder>(*fetched).key_file, "/api");
+    EXPECT_EQ(write_order(*fetched), sent(fetch));
+    EXPECT_EQ(std::get<FetchOrder>(fetched->order).request.etag, "\"tag\"");
+    EXPECT_EQ(std::get<FetchOrder>(fetched->order).request.access, fetch.request.access);
+    EXPECT_EQ(std::get<FetchOrder>(fetched->order).request.post, R"({"a": 1})");
+    EXPECT_EQ(std::get<FetchOrder>(fetched->order).key_file, "/api");
 
-    JoinOrder join{order.confinement, {}};
+    JoinOrder join;
     join.task.sets.push_back({.name = "a", .fields = 3, .rate = 1.25e-7, .keys = 5, .key_sum = {~0ULL, 6}});
     join.task.sets[0].hash_key[1] = ~0ULL - 1;
     join.task.sets.push_back({.name = "b"});
-    const auto joined = read_order(write_order(join));
+    const auto joined = read_order(sent(join));
     ASSERT_TRUE(joined);
-    EXPECT_EQ(write_order(*joined), write_order(join));
-    const control::JointSet& first = std::get<JoinOrder>(*joined).task.sets[0];
+    EXPECT_EQ(write_order(*joined), sent(join));
+    const control::JointSet& first = std::get<JoinOrder>(joined->order).task.sets[0];
     EXPECT_EQ(first.rate, 1.25e-7);
     EXPECT_EQ(first.hash_key[1], ~0ULL - 1);
     EXPECT_EQ(first.key_sum[0], ~0ULL);
 
-    const auto command = read_order(write_order(CommandOrder{{ChildRole::command}, {"a", "b c"}}));
+    const auto command = read_order(sent(CommandOrder{{"a", "b c"}}));
     ASSERT_TRUE(command);
-    EXPECT_EQ(std::get<CommandOrder>(*command).arguments, (std::vector<std::string>{"a", "b c"}));
+    EXPECT_EQ(std::get<CommandOrder>(command->order).arguments, (std::vector<std::string>{"a", "b c"}));
 
-    for (const char* text : {"", "{}", "[]", "{\"confinement\":{\"role\":2}}"})
+    for (const char* text : {"", "{}", "[]", "{\"confinement\":{\"role\":2}}", "{\"read\":{}}"})
         EXPECT_FALSE(read_order(text)) << text;
 }
 
@@ -115,7 +115,7 @@ TEST(ChildMessages, AReportComesAsItWasSent) {
     EXPECT_EQ(done->digest, "00ff");
     EXPECT_EQ(done->remarks.size(), 2U);
     const auto failed = read_report<HttpAnswer>(
-        write_failure(ChildFailure{{ErrorKind::out_of_memory, "too large"}, std::chrono::seconds(9)}));
+        write_failure(GatherFailure{{ErrorKind::out_of_memory, "too large"}, std::chrono::seconds(9)}));
     ASSERT_FALSE(failed);
     EXPECT_EQ(failed.error().error.kind, ErrorKind::out_of_memory);
     EXPECT_EQ(failed.error().error.message, "too large");

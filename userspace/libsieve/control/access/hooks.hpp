@@ -20,7 +20,7 @@ namespace sieve::control {
 using Held = std::shared_ptr<const void>;
 
 // And the interfaces that have them.
-class Hooks : public Interfaces {
+class Hooks : public virtual Interfaces {
   public:
     // Waits up to `patience` for another controller. `waiting` is told once who that controller is. Then
     // tidies up behind a controller that died.

@@ -14,6 +14,7 @@
 #include "libsieve/feeds/feed.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/kernel/host_network.hpp"
+#include "libsieve/keys/address_key.hpp"
 #include "libsieve/util/printable.hpp"
 #include "libsieve/util/small_file.hpp"
 
@@ -34,8 +35,7 @@ std::optional<uint128> parse_address(std::string_view text) {
     text = text.substr(0, text.find('%'));
     const Result<sieve_key> key = parse_key(text, SIEVE_FIELD_SRC);
     if (!key) return std::nullopt;
-    const int word = sieve_address_word(SIEVE_FIELD_SRC);
-    return address_number(key->word[word], key->word[word + 1]);
+    return address_of_key(*key, SIEVE_FIELD_SRC);
 }
 
 std::uint16_t parse_port(std::string_view text) {

@@ -7,7 +7,6 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/control/access/hold_lock.hpp"
 #include "libsieve/control/access/in_force.hpp"
 #include "libsieve/control/safety/allowlist.hpp"
 #include "libsieve/control/safety/lockout.hpp"
@@ -107,14 +106,6 @@ Result<TableChanged> PreparedTable::commit() {
                         .brought_in = std::move(prepared_.sets),
                         .replies = replies,
                         .milliseconds = taken.count()};
-}
-
-Result<TableChanged> change_table(Kernel& kernel, const TableChange& change, const Observer& observer,
-                                  const Safety& safety) {
-    SIEVE_ASSIGN(PreparedTable coming, PreparedTable::prepare(kernel, change, observer, safety));
-    SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
-    SIEVE_TRY(coming.check());
-    return coming.commit();
 }
 
 } // namespace sieve::control

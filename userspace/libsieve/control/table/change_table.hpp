@@ -39,15 +39,11 @@ struct TableChanged {
     double milliseconds = 0;              // of the change itself, without building and testing
 };
 
-// Sets are matched by name: one that was there before keeps its counters, unless it gets another action.
-// Errors: those of check_targets() and prepare(); not_attached; other_version; unconfirmed; lockout;
-// changed_meanwhile if a filter to be kept is no longer in force. After any of these errors, nothing was
-// changed.
-[[nodiscard]] Result<TableChanged> change_table(Kernel& kernel, const TableChange& change,
-                                                const Observer& observer, const Safety& safety = {});
-
-// The same in three parts, for a caller that changes the tables of several hooks together: it prepares all of
-// them, takes the lock, checks all of them, and commits all of them.
+// A change in three parts. A caller that changes the tables of several hooks together prepares all of them,
+// takes the lock, checks all of them, and commits all of them. Sets are matched by name: one that was there
+// before keeps its counters, unless it gets another action. Errors: those of check_targets() and
+// control::prepare(); not_attached; other_version; unconfirmed; lockout; changed_meanwhile if a filter to be
+// kept is no longer in force. After any of these errors, nothing was changed.
 class PreparedTable {
   public:
     // Builds and tests the filters. Changes nothing. `kernel` and what `safety` points to outlive the result.

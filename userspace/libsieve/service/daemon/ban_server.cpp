@@ -36,10 +36,6 @@ constexpr std::size_t bans_in_a_second = 20000; // of a machine that is busy wit
 // So long the daemon's end waits for an answer.
 constexpr std::chrono::milliseconds end_of_daemon{100};
 
-live::Time now() {
-    return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
-}
-
 // -1: there is none of this name.
 long group_of(const std::string& name) {
     const struct group* const found = ::getgrnam(name.c_str());
@@ -212,7 +208,7 @@ BanAnswer BanServer::answer_of(const BanQuestion& question) {
     if (!question.lists) {
         done = change(question, *configuration, answer);
     } else {
-        auto bans = live::list_bans(*configuration, question.request.set, now());
+        auto bans = live::list_bans(*configuration, question.request.set, live::current_time());
         if (bans)
             answer.bans = std::move(*bans);
         else
@@ -234,7 +230,8 @@ Status BanServer::change(const BanQuestion& question, const Configuration& confi
         const auto before = live_.wait(request.set, {}, [](const live::LiveUpdater::State&) { return true; });
         if (before && before->failures > 0) ledger->read_all_next();
         const auto listed = [&](const live::Prefix& single) { return live_.lists(request.set, single); };
-        SIEVE_ASSIGN(taken, live::take_bans(request, configuration, host_, *ledger, now(), listed));
+        SIEVE_ASSIGN(taken,
+                     live::take_bans(request, configuration, host_, *ledger, live::current_time(), listed));
     }
     answer.set = taken.set;
     answer.absent = std::move(taken.absent);

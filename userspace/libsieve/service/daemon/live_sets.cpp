@@ -25,10 +25,6 @@ namespace {
 
 constexpr std::chrono::minutes longest_wait{1};
 
-live::Time live_now() {
-    return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
-}
-
 // What an opening that comes later may not meet.
 bool may_pass(const Error& error) {
     return error.kind == ErrorKind::out_of_memory || error.kind == ErrorKind::kernel_refused ||
@@ -119,7 +115,8 @@ class LiveSets::Runner {
             stepped_();
             lock.lock();
             // Somebody may set the clock, so nothing is waited for longer than that.
-            const auto left = std::clamp<std::chrono::milliseconds>(next - live_now(), {}, longest_wait);
+            const auto left =
+                std::clamp<std::chrono::milliseconds>(next - live::current_time(), {}, longest_wait);
             changed_.wait_for(lock, left, [this] { return woken_ || over_; });
         }
     }

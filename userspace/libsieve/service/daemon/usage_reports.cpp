@@ -17,10 +17,6 @@ namespace sieve::service {
 
 namespace {
 
-live::Time clock_now() {
-    return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
-}
-
 // The same API knows a key and a certificate as one component.
 bool is_same(const CrowdsecSpec& a, const CrowdsecSpec& b) {
     return a.url == b.url && a.key_file == b.key_file &&
@@ -50,7 +46,7 @@ std::string system_value(const std::string& name) {
 UsageReports::UsageReports(control::Kernel& kernel, watching::Statistics& statistics, Log& log,
                            Settings settings)
     : kernel_(kernel), statistics_(statistics), log_(log), settings_(std::move(settings)),
-      started_(clock_now()) {}
+      started_(live::current_time()) {}
 
 UsageReports::~UsageReports() {
     close();
@@ -78,7 +74,7 @@ void UsageReports::follow(std::shared_ptr<const Configuration> configuration,
         auto api = std::ranges::find_if(apis_, is_its);
         if (api == apis_.end()) {
             const auto known = std::ranges::find_if(before, is_its);
-            apis_.push_back(known != before.end() ? std::move(*known) : Api{.told_at = clock_now()});
+            apis_.push_back(known != before.end() ? std::move(*known) : Api{.told_at = live::current_time()});
             api = std::prev(apis_.end());
             api->source = *source;
             api->sets.clear();
@@ -134,7 +130,7 @@ void UsageReports::report(Api& api) {
     if (!api.told) api.told = now;
     note_hooks(api, *samples);
     const live::UsageReport report{
-        started_,          api.told_at, clock_now(), system_value("ID"), system_value("VERSION_ID"),
+        started_,          api.told_at, live::current_time(), system_value("ID"), system_value("VERSION_ID"),
         items_of(api, now)};
     const Status sent = settings_.send(api.source, report, sandbox_);
     {

@@ -29,8 +29,7 @@ std::string sentence(const std::string& url, const std::string& what) {
                        displayed_url(url), what);
 }
 
-} // namespace
-
+// Whether a request of this URL can be read on its way: it does not go by https, and not to this host itself.
 bool can_be_read(const std::string& url) {
     std::string server = server_of(url);
     // Of a proxy there are schemes that libcurl's URLs do not know.
@@ -38,6 +37,8 @@ bool can_be_read(const std::string& url) {
         server = server_of("http" + url.substr(scheme));
     return !server.empty() && !server.starts_with("https://") && !is_this_host(host_of(server));
 }
+
+} // namespace
 
 std::vector<std::string> exposed_passwords(const std::string& url, const HttpAccess& access,
                                            const std::string& what) {

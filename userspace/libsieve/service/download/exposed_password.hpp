@@ -9,9 +9,6 @@
 
 namespace sieve::service {
 
-// Whether a request of this URL can be read on its way: it does not go by https, and not to this host itself.
-[[nodiscard]] bool can_be_read(const std::string& url);
-
 // For an operator, a sentence for each secret that anybody on the way can read. `what` else is sent, such as
 // "the bouncer's key"; empty: nothing.
 [[nodiscard]] std::vector<std::string> exposed_passwords(const std::string& url, const HttpAccess& access,

@@ -16,6 +16,10 @@ namespace sieve::service::live {
 // Wall-clock time, because expiry outlives this process.
 using Time = std::chrono::time_point<std::chrono::system_clock, std::chrono::milliseconds>;
 
+[[nodiscard]] inline Time current_time() {
+    return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
+}
+
 inline constexpr Time never = Time(std::chrono::milliseconds(std::numeric_limits<std::int64_t>::max()));
 
 // An address, or the addresses that share its first bits. The other bits are zero.

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/live/live_image.hpp"
 
-#include <fcntl.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <ctime>
 #include <filesystem>
@@ -111,13 +108,6 @@ std::string text_of(const TimedEntry& timed_entry, const ProtectedRange& range) 
 }
 
 } // namespace
-
-sieve_key key_of(uint128 address, std::uint32_t fields) {
-    sieve_key key{};
-    key.word[sieve_address_word(fields)] = static_cast<std::uint64_t>(address >> 64);
-    key.word[sieve_address_word(fields) + 1] = static_cast<std::uint64_t>(address);
-    return key;
-}
 
 bool come_to_running_table(control::Kernel& kernel, const Configuration& configuration,
                            const std::vector<std::string>& sets) {
@@ -255,10 +245,7 @@ Result<PublishedImage> publish_image(control::Kernel& kernel, const StateDirecto
     record.built_at = std::time(nullptr);
     PublishedImage done{.identity = record.identity, .everywhere = {}};
     const auto publish = [&]() -> Status {
-        const std::string path = state.list_path(set.name, next_list);
-        const UniqueFd list(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-        if (!list)
-            return bad_input(fmt::format("{}: cannot be read: {}", printable(path), errno_text(errno)));
+        SIEVE_ASSIGN(const UniqueFd list, state.open_list(set.name, next_list));
         SIEVE_TRY(state.stage(set.name, image, list.get(), {}));
         SIEVE_TRY(before_commit(record.identity));
         SIEVE_ASSIGN(Swaps swaps, swap_everywhere(kernel, set.name,

@@ -27,9 +27,6 @@ inline constexpr Prefix placeholder{static_cast<uint128>(0x0100) << 112 | 0x5e1e
 // (RFC 1112, section 4).
 inline constexpr Prefix ipv4_placeholder{SIEVE_V4_MAPPED | 0xf05e'7ab1};
 
-// The key of an address in a set of these fields (src or dst).
-[[nodiscard]] sieve_key key_of(uint128 address, std::uint32_t fields);
-
 // Whether an image of the set might take the place of something in force: a filter of that name, or a table
 // on an interface that is to have the set. A hook that cannot be read may have one, and so may a program that
 // speaks another version.

@@ -12,6 +12,7 @@
 #include "libsieve/feeds/text/entry.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
+#include "libsieve/keys/address_key.hpp"
 #include "libsieve/service/config/configuration_text.hpp"
 #include "libsieve/service/live/live_image.hpp"
 #include "libsieve/service/safety/acceptance.hpp"
@@ -32,24 +33,6 @@ constexpr std::uint64_t longest_journal = std::uint64_t{64} << 20;
 constexpr std::chrono::seconds same_end{2};
 
 } // namespace
-
-const char* rebuild_reason_text(RebuildReason reason) {
-    switch (reason) {
-    case RebuildReason::no_image:
-        return "there is no image yet";
-    case RebuildReason::options:
-        return "the set's options have changed";
-    case RebuildReason::unsaved:
-        return "changes cannot be written where its image is";
-    case RebuildReason::unknown:
-        return "the filter in force is not one of its keys";
-    case RebuildReason::no_room:
-        return "keys do not fit";
-    case RebuildReason::long_journal:
-        return "many keys came and went since its list was written";
-    }
-    return "";
-}
 
 bool is_urgent(RebuildReason reason) {
     return reason != RebuildReason::long_journal;
@@ -325,7 +308,7 @@ void LiveSet::due(RebuildReason reason) {
 control::KeyDifference LiveSet::keys_of(const Difference& difference) const {
     control::KeyDifference keys(fields());
     for (const auto& [prefix, on] : difference)
-        (on ? keys.added : keys.removed).add(key_of(prefix.address, fields()));
+        (on ? keys.added : keys.removed).add(key_of_address(prefix.address, fields()));
     return keys;
 }
 
@@ -339,14 +322,11 @@ bool LiveSet::has_noted(const control::LiveFilter& filter) const {
 
 control::WantedKeys LiveSet::all_keys() const {
     const auto visit_all = [this](const std::function<void(const sieve_key&)>& visit) {
-        list_.for_each_prefix([&](const Prefix& prefix) { visit(key_of(prefix.address, fields())); });
+        list_.for_each_prefix([&](const Prefix& prefix) { visit(key_of_address(prefix.address, fields())); });
     };
-    const int word = sieve_address_word(fields());
-    return {.contains =
-                [this, word](const sieve_key& key) {
-                    return list_.contains({address_number(key.word[word], key.word[word + 1])});
-                },
-            .for_each = visit_all};
+    return {
+        .contains = [this](const sieve_key& key) { return list_.contains({address_of_key(key, fields())}); },
+        .for_each = visit_all};
 }
 
 void LiveSet::catch_up(control::Kernel& kernel, std::uint32_t map_id) {
@@ -407,10 +387,11 @@ Result<RebuildOrder> LiveSet::begin_rebuild() {
     SIEVE_TRY(write_next_list(list_, *state_, name()));
     RebuildOrder order{.set = name(), .feed = options_.set.feed, .keys = KeySet(fields())};
     order.keys.reserve(list_.prefixes());
-    list_.for_each_prefix([&](const Prefix& prefix) { order.keys.add(key_of(prefix.address, fields())); });
+    list_.for_each_prefix(
+        [&](const Prefix& prefix) { order.keys.add(key_of_address(prefix.address, fields())); });
     if (order.keys.empty()) // they go when the table comes into force
         for (const Prefix& nobody : {placeholder, ipv4_placeholder})
-            order.keys.add(key_of(nobody.address, fields()));
+            order.keys.add(key_of_address(nobody.address, fields()));
     BuildOptions& build = order.feed.build;
     build.kind = {.kind = SIEVE_KIND_EXACT};
     build.bits_per_key.reset();
@@ -424,7 +405,7 @@ Status LiveSet::add_latest(Image& image) {
     EntryChange gone; // stays in the image, and is removed from the filters
     for (const auto& [prefix, on] : rebuilding_->difference) {
         if (on) {
-            added.add(key_of(prefix.address, fields()));
+            added.add(key_of_address(prefix.address, fields()));
         } else {
             gone.removed.push_back({prefix, 0, never});
         }
@@ -482,17 +463,6 @@ Result<LiveChange> LiveSet::finish_rebuild(control::Kernel& kernel, Image image,
     due_.reset();
     rebuilding_.reset();
     return reconcile(kernel, observer);
-}
-
-Result<LiveChange> LiveSet::rebuild(control::Kernel& kernel, const SandboxSettings& sandbox,
-                                    const control::Observer& observer) {
-    SIEVE_ASSIGN(RebuildOrder order, begin_rebuild());
-    Result<Image> image = build_live_image(std::move(order), sandbox);
-    if (!image) {
-        abandon_rebuild();
-        return tl::unexpected(std::move(image.error()));
-    }
-    return finish_rebuild(kernel, std::move(*image), observer);
 }
 
 // --- which sets

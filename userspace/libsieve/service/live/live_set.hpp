@@ -56,7 +56,6 @@ enum class RebuildReason : std::uint8_t {
     no_room,      // keys do not fit
     long_journal, // the list is better written as a whole
 };
-[[nodiscard]] const char* rebuild_reason_text(RebuildReason reason);
 // Whether packets may be judged wrongly until then; the other reasons can wait.
 [[nodiscard]] bool is_urgent(RebuildReason reason);
 
@@ -141,9 +140,6 @@ class LiveSet {
                                                     const control::Observer& observer);
     // The rebuild failed. It stays due.
     void abandon_rebuild();
-    // All three in one, for whoever can wait.
-    [[nodiscard]] Result<LiveChange> rebuild(control::Kernel& kernel, const SandboxSettings& sandbox,
-                                             const control::Observer& observer);
 
   private:
     LiveSet(LiveSetOptions options, const StateDirectory& state)

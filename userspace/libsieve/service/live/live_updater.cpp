@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/live/live_updater.hpp"
 
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +18,7 @@
 #include <fmt/core.h>
 
 #include "libsieve/feeds/feed.hpp"
+#include "libsieve/keys/address_key.hpp"
 #include "libsieve/service/lists/ban.hpp"
 #include "libsieve/service/lists/origin_names.hpp"
 #include "libsieve/service/lists/watched_list.hpp"
@@ -29,6 +29,7 @@
 #include "libsieve/service/sources/crowdsec_stream.hpp"
 #include "libsieve/service/sources/sandbox.hpp"
 #include "libsieve/util/chance.hpp"
+#include "libsieve/util/memory_file.hpp"
 #include "libsieve/util/write_all.hpp"
 
 namespace sieve::service::live {
@@ -103,14 +104,12 @@ class Updater final : public LiveUpdater {
         if (stream_ && live_->rebuild_due() == RebuildReason::no_image && has_list())
             if (Status made = rebuild_now(); !made) {
                 if (settings_.needs_images) return made;
-                rebuild_at_ = now() + retry;
-                tell_failure(set_.name, std::move(made.error()));
+                put_off(rebuild_at_, set_.name, std::move(made.error()));
             }
         if (ranges_ && ranges_->is_due())
             if (Status published = publish_ranges(); !published) {
                 if (settings_.needs_images) return published;
-                publish_at_ = now() + retry;
-                tell_failure(ranges_->name(), std::move(published.error()));
+                put_off(publish_at_, ranges_->name(), std::move(published.error()));
             }
         show();
         return {};
@@ -134,10 +133,8 @@ class Updater final : public LiveUpdater {
         if (!files_.empty() && (woken || begin >= files_at_)) look_at_files(begin);
         if (!reconciled_ && (filters_came || begin >= reconcile_at_)) reconcile();
         if (ranges_ && ranges_->is_due() && now() >= publish_at_)
-            if (Status published = publish_ranges(); !published) {
-                publish_at_ = now() + retry;
-                tell_failure(ranges_->name(), std::move(published.error()));
-            }
+            if (Status published = publish_ranges(); !published)
+                put_off(publish_at_, ranges_->name(), std::move(published.error()));
         rebuild_if_due();
         show();
         return next_step();
@@ -155,11 +152,7 @@ class Updater final : public LiveUpdater {
     [[nodiscard]] bool lists(const Prefix& single) const override { return live_ && live_->lists(single); }
 
   private:
-    [[nodiscard]] Time now() const {
-        return settings_.now ? settings_.now()
-                             : std::chrono::time_point_cast<std::chrono::milliseconds>(
-                                   std::chrono::system_clock::now());
-    }
+    [[nodiscard]] Time now() const { return settings_.now ? settings_.now() : current_time(); }
 
     [[nodiscard]] std::chrono::milliseconds uptime() const {
         if (settings_.uptime) return settings_.uptime();
@@ -211,6 +204,11 @@ class Updater final : public LiveUpdater {
     void tell_failure(const std::string& set, Error error, std::optional<Guard> guard = {}) {
         last_error_ = error.message;
         tell({.what = LiveEvent::What::failed, .set = set, .guard = guard, .error = std::move(error)});
+    }
+    // It is tried again at that time.
+    void put_off(Time& until, const std::string& set, Error error) {
+        until = now() + retry;
+        tell_failure(set, std::move(error));
     }
     void tell_refusal(const SetConfiguration& set, Refusal refusal) {
         offer_acceptance(refusal, set, settings_.configuration, state_directory_, observer_.remark);
@@ -388,7 +386,7 @@ class Updater final : public LiveUpdater {
         }
         if (!all) {
             bans_->read_all_next();
-            return tl::unexpected(GatherFailure{std::move(all.error()), {}});
+            return tl::unexpected(std::move(all.error()));
         }
         if (*all) fetch = CrowdsecStream::Fetch::whole_list;
         Decisions answer;
@@ -514,11 +512,12 @@ class Updater final : public LiveUpdater {
         std::vector<UniqueFd> copies;
         ReadRequest request{.set = set_.name, .feed = set_.feed, .sandbox = settings_.sandbox};
         for (const WatchedList& file : files_) {
-            const UniqueFd& copy = copies.emplace_back(::memfd_create("sieve-watched", MFD_CLOEXEC));
-            if (!copy || !write_all(copy.get(), file.text()) || ::lseek(copy.get(), 0, SEEK_SET) != 0)
+            SIEVE_ASSIGN(UniqueFd copy, make_memory_file("sieve-watched"));
+            if (!write_all(copy.get(), file.text()) || ::lseek(copy.get(), 0, SEEK_SET) != 0)
                 return failure(ErrorKind::out_of_memory,
                                fmt::format("no file in memory: {}", errno_text(errno)));
             request.origins.emplace_back(OpenOrigin{copy.get(), file.path()});
+            copies.push_back(std::move(copy));
         }
         auto read = read_in_sandbox(request);
         if (!read) return tl::unexpected(std::move(read.error().error));
@@ -538,9 +537,7 @@ class Updater final : public LiveUpdater {
         std::vector<TimedEntry> all;
         all.reserve(feed.keys.size());
         for (std::size_t i = 0; i < feed.keys.size(); i++) {
-            const sieve_key key = feed.keys.at(i);
-            const int word = sieve_address_word(set_.feed.fields);
-            const Prefix prefix{address_number(key.word[word], key.word[word + 1])};
+            const Prefix prefix{address_of_key(feed.keys.at(i), set_.feed.fields)};
             const TimedEntry timed_entry{prefix, counted.count(prefix), never};
             counted.add(timed_entry);
             all.push_back(timed_entry);
@@ -564,10 +561,14 @@ class Updater final : public LiveUpdater {
               .entries = ranges_->list().prefixes()});
         return {};
     }
-    Status finish(Image image) {
+    Status finish(Result<Image> image) {
+        if (!image) {
+            live_->abandon_rebuild();
+            return tl::unexpected(std::move(image.error()));
+        }
         const RebuildReason reason = live_->rebuild_due().value_or(RebuildReason::long_journal);
         const auto lock = alone();
-        SIEVE_ASSIGN(LiveChange done, live_->finish_rebuild(kernel_, std::move(image), observer_));
+        SIEVE_ASSIGN(LiveChange done, live_->finish_rebuild(kernel_, std::move(*image), observer_));
         tell({.what = LiveEvent::What::rebuilt, .change = done, .reason = reason});
         if (reason == RebuildReason::unsaved) files_at_ = now(); // what could not be written is still to come
         if (done.delayed) reconcile_at_ = now() + soon;
@@ -575,10 +576,7 @@ class Updater final : public LiveUpdater {
     }
     Status rebuild_now() {
         SIEVE_ASSIGN(RebuildOrder order, live_->begin_rebuild());
-        Result<Image> image = build_live_image(std::move(order), settings_.sandbox);
-        if (image) return finish(std::move(*image));
-        live_->abandon_rebuild();
-        return tl::unexpected(std::move(image.error()));
+        return finish(build_live_image(std::move(order), settings_.sandbox));
     }
     // Whether an image of the list would have all that is known. Not every list may be empty.
     [[nodiscard]] bool has_list() const {
@@ -589,25 +587,13 @@ class Updater final : public LiveUpdater {
         if (building_.valid()) {
             if (building_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
             Result<Image> image = building_.get();
-            Status done;
-            if (image) {
-                done = finish(std::move(*image));
-            } else {
-                live_->abandon_rebuild();
-                done = tl::unexpected(std::move(image.error()));
-            }
-            if (!done) {
-                rebuild_at_ = now() + retry;
-                tell_failure(set_.name, std::move(done.error()));
-            }
+            if (Status done = finish(std::move(image)); !done)
+                put_off(rebuild_at_, set_.name, std::move(done.error()));
             return;
         }
         if (!live_->rebuild_due() || now() < rebuild_at_ || !has_list()) return;
         Result<RebuildOrder> order = live_->begin_rebuild();
-        if (!order) {
-            rebuild_at_ = now() + retry;
-            return tell_failure(set_.name, std::move(order.error()));
-        }
+        if (!order) return put_off(rebuild_at_, set_.name, std::move(order.error()));
         building_ = std::async(std::launch::async, &build_live_image, std::move(*order), settings_.sandbox);
     }
 

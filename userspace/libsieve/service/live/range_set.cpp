@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "libsieve/keys/address_key.hpp"
 #include "libsieve/service/config/configuration_text.hpp"
 #include "libsieve/service/live/live_image.hpp"
 #include "libsieve/util/digest.hpp"
@@ -115,11 +116,11 @@ Result<Image> RangeSet::build(const SandboxSettings& sandbox) const {
     Feed feed(set_.feed.fields);
     list_.for_each_prefix([&](const Prefix& prefix) {
         if (prefix.is_single())
-            feed.keys.add(key_of(prefix.address, set_.feed.fields));
+            feed.keys.add(key_of_address(prefix.address, set_.feed.fields));
         else
             feed.ranges.push_back(prefix.range());
     });
-    if (feed.entries() == 0) feed.keys.add(key_of(placeholder.address, set_.feed.fields));
+    if (feed.entries() == 0) feed.keys.add(key_of_address(placeholder.address, set_.feed.fields));
     SIEVE_ASSIGN(const ReadList list, own_list(std::move(feed), name()));
     SIEVE_ASSIGN(BuiltList built,
                  build_in_sandbox({.set = name(), .feed = set_.feed, .sandbox = sandbox}, list));

@@ -11,6 +11,7 @@
 #include "libsieve/control/safety/lockout.hpp"
 #include "libsieve/feeds/text/address_text.hpp"
 #include "libsieve/image/image.hpp"
+#include "libsieve/keys/address_key.hpp"
 #include "libsieve/util/name_some.hpp"
 #include "libsieve/util/printable.hpp"
 
@@ -18,22 +19,11 @@ namespace sieve::service {
 
 namespace {
 
-sieve_key source_key(uint128 address) {
-    sieve_key key{};
-    const int word = sieve_address_word(SIEVE_FIELD_SRC);
-    key.word[word] = static_cast<std::uint64_t>(address >> 64);
-    key.word[word + 1] = static_cast<std::uint64_t>(address);
-    return key;
-}
-
 bool list_holds(const Feed& list, uint128 address) {
-    const int word = sieve_address_word(SIEVE_FIELD_SRC);
     for (const AddressRange& range : list.ranges)
         if (range.first <= address && address <= range.last) return true;
-    for (std::size_t i = 0; i < list.keys.size(); i++) {
-        const sieve_key key = list.keys.at(i);
-        if (address_number(key.word[word], key.word[word + 1]) == address) return true;
-    }
+    for (std::size_t i = 0; i < list.keys.size(); i++)
+        if (address_of_key(list.keys.at(i), SIEVE_FIELD_SRC) == address) return true;
     return false;
 }
 
@@ -42,12 +32,13 @@ bool set_holds(const SetSurvey& survey, uint128 address, const StateDirectory& s
     if (survey.set->feed.fields != SIEVE_FIELD_SRC) return false;
     if (survey.changed()) {
         const ReadList& read = *survey.examined->read;
-        return read.list ? list_holds(*read.list, address) : read.image->contains(source_key(address));
+        return read.list ? list_holds(*read.list, address)
+                         : read.image->contains(key_of_address(address, SIEVE_FIELD_SRC));
     }
     if (!survey.before()) return false;
     const auto image =
         Image::load(std::filesystem::path(state.image_path(survey.set->name, survey.before()->identity)));
-    return image && image->contains(source_key(address));
+    return image && image->contains(key_of_address(address, SIEVE_FIELD_SRC));
 }
 
 bool passes(const InterfaceConfiguration& entry, const SetConfiguration& set) {

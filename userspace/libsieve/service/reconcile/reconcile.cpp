@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/reconcile/reconcile.hpp"
 
-#include <fcntl.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <iterator>
 #include <memory>
@@ -643,10 +640,8 @@ join_sets(control::Kernel& kernel, const Configuration& configuration, const Hoo
     const control::BuildJoint build = [&](const control::JointTask& task) -> Result<JointFilter> {
         JoinRequest request{.task = task, .lists = {}, .sandbox = sandbox};
         for (const control::JointSet& set : task.sets) {
-            const std::string path = state.list_path(set.name, identities.at(set.name));
-            request.lists.emplace_back(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-            if (!request.lists.back())
-                return bad_input(fmt::format("{}: cannot be read: {}", path, errno_text(errno)));
+            SIEVE_ASSIGN(UniqueFd list, state.open_list(set.name, identities.at(set.name)));
+            request.lists.push_back(std::move(list));
         }
         return join_in_sandbox(request, observer.remark);
     };

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/reconcile/refresh.hpp"
 
-#include <fcntl.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <ctime>
 #include <filesystem>
@@ -17,6 +14,7 @@
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/image/header.hpp"
 #include "libsieve/image/image.hpp"
+#include "libsieve/keys/address_key.hpp"
 #include "libsieve/service/config/configuration_text.hpp"
 #include "libsieve/service/lists/list_digest.hpp"
 #include "libsieve/service/lists/list_file.hpp"
@@ -26,7 +24,6 @@
 #include "libsieve/service/sources/origin.hpp"
 #include "libsieve/util/digest.hpp"
 #include "libsieve/util/name_some.hpp"
-#include "libsieve/util/printable.hpp"
 #include "libsieve/util/secret.hpp"
 
 namespace sieve::service {
@@ -153,7 +150,7 @@ tl::expected<Examined, GatherFailure> examine(const SetConfiguration& set, const
     auto origins = origins_of(set.sources);
     if (!origins) {
         origins.error().message = fmt::format("set {}: {}", set.name, origins.error().message);
-        return tl::unexpected(GatherFailure{std::move(origins.error()), {}});
+        return tl::unexpected(std::move(origins.error()));
     }
     if (origins->empty()) { // such as a folder without a file
         Feed none(set.feed.fields);
@@ -163,9 +160,7 @@ tl::expected<Examined, GatherFailure> examine(const SetConfiguration& set, const
             examined.before->sources.clear();
             return examined;
         }
-        Result<ReadList> read = own_list(std::move(none), {});
-        if (!read) return tl::unexpected(GatherFailure{std::move(read.error()), {}});
-        examined.read = std::move(*read);
+        SIEVE_ASSIGN(examined.read, own_list(std::move(none), {}));
         examined.read->known.digest = std::move(digest);
         check(set, examined, state, protection, observer);
         return examined;
@@ -176,19 +171,17 @@ tl::expected<Examined, GatherFailure> examine(const SetConfiguration& set, const
         !last_good_is_doubtful(set, *examined.before, state, protection) &&
         !lacks_a_member(set, *examined.before, protection))
         request.known = KnownList{examined.before->sources, examined.before->list_digest};
-    auto done = read_in_sandbox(request);
-    if (!done) return tl::unexpected(std::move(done.error()));
+    SIEVE_ASSIGN(auto done, read_in_sandbox(request));
     examined.asking =
         std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
-    if (auto* unchanged = std::get_if<UnchangedList>(&*done)) {
+    if (auto* unchanged = std::get_if<UnchangedList>(&done)) {
         examined.provenance_changed = !same_sources(examined.before->sources, unchanged->known.sources);
         examined.before->sources = std::move(unchanged->known.sources);
         return examined;
     }
-    examined.read = std::move(std::get<ReadList>(*done));
+    examined.read = std::move(std::get<ReadList>(done));
     for (const std::string& remark : examined.read->remarks) observer.remark(remark);
-    if (Status done = leave_out(set, protection, examined, observer); !done)
-        return tl::unexpected(GatherFailure{std::move(done.error()), {}});
+    SIEVE_TRY(leave_out(set, protection, examined, observer));
     check(set, examined, state, protection, observer);
     return examined;
 }
@@ -214,7 +207,7 @@ Result<SetRecord> build_image(const SetConfiguration& set, const Examined& exami
         std::uint64_t secret = 0;
         SIEVE_TRY(draw_secret(std::nullopt, {&secret, 1}));
         Feed nobody(set.feed.fields);
-        nobody.keys.add(live::key_of(live::placeholder.address >> 64 << 64 | secret, set.feed.fields));
+        nobody.keys.add(key_of_address(live::placeholder.address >> 64 << 64 | secret, set.feed.fields));
         SIEVE_ASSIGN(stand_in, own_list(std::move(nobody), read.label));
     }
     std::optional<BuiltList> built;
@@ -251,9 +244,7 @@ Result<SetRecord> build_image(const SetConfiguration& set, const Examined& exami
 
 Result<Feed> last_good_list(const SetConfiguration& set, const SetRecord& record,
                             const StateDirectory& state) {
-    const std::string path = state.list_path(set.name, record.identity);
-    const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-    if (!file) return bad_input(fmt::format("{}: cannot be read: {}", printable(path), errno_text(errno)));
+    SIEVE_ASSIGN(const UniqueFd file, state.open_list(set.name, record.identity));
     return read_list_file(file.get(), set.feed.fields);
 }
 

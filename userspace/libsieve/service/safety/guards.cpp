@@ -18,6 +18,7 @@
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
+#include "libsieve/keys/address_key.hpp"
 #include "libsieve/keys/address_ranges.hpp"
 #include "libsieve/util/chance.hpp"
 #include "libsieve/util/name_some.hpp"
@@ -27,18 +28,6 @@
 namespace sieve::service {
 
 namespace {
-
-sieve_key key_of(uint128 address, std::uint32_t fields) {
-    sieve_key key{};
-    key.word[sieve_address_word(fields)] = static_cast<std::uint64_t>(address >> 64);
-    key.word[sieve_address_word(fields) + 1] = static_cast<std::uint64_t>(address);
-    return key;
-}
-
-uint128 address_of(const sieve_key& key, std::uint32_t fields) {
-    const int word = sieve_address_word(fields);
-    return address_number(key.word[word], key.word[word + 1]);
-}
 
 std::string text_of(uint128 address) {
     return format_address(static_cast<std::uint64_t>(address >> 64), static_cast<std::uint64_t>(address));
@@ -209,7 +198,7 @@ std::uint64_t count_matches(const Image& image, const AddressRange& range, std::
     for (std::uint64_t i = 0; i < asked; i++) {
         const uint128 address = range.first + step * i;
         if (address > range.last || address < range.first) break;
-        if (image.contains(key_of(address, image.lookup().fields))) matches++;
+        if (image.contains(key_of_address(address, image.lookup().fields))) matches++;
     }
     return matches;
 }
@@ -225,7 +214,7 @@ Extent estimate_extent(const Image& image) {
             const std::uint64_t lower = random();
             const uint128 address =
                 family == SIEVE_FAMILY_V4 ? all_ipv4.first + (lower >> 32) : address_number(upper, lower);
-            if (image.contains(key_of(address, image.lookup().fields))) matches++;
+            if (image.contains(key_of_address(address, image.lookup().fields))) matches++;
         }
         extent.addresses[family] =
             std::ldexp(static_cast<double>(matches) / questions, family == SIEVE_FAMILY_V4 ? 32 : 128);
@@ -280,7 +269,7 @@ AddressSet addresses_of(const Feed& list) {
     std::vector<AddressRange> all = list.ranges;
     all.reserve(list.ranges.size() + list.keys.size());
     for (std::size_t i = 0; i < list.keys.size(); i++) {
-        const uint128 address = address_of(list.keys.at(i), list.keys.fields());
+        const uint128 address = address_of_key(list.keys.at(i), list.keys.fields());
         all.push_back({address, address});
     }
     return address_set_of(std::move(all));
@@ -441,7 +430,7 @@ std::vector<uint128> protected_addresses(const SetConfiguration& set, const Prot
 
 bool matches_any(const Image& image, std::span<const uint128> addresses) {
     return std::any_of(addresses.begin(), addresses.end(), [&](uint128 address) {
-        return image.contains(key_of(address, image.lookup().fields));
+        return image.contains(key_of_address(address, image.lookup().fields));
     });
 }
 

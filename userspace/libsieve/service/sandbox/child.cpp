@@ -119,9 +119,7 @@ void end_process(pid_t pid, const ChildOrder& order) {
     if (::kill(pid, SIGKILL) == 0 || errno != EPERM) return;
     const auto understood = read_order(order.message);
     if (!understood) return;
-    const uid_t user =
-        std::visit([](const auto& any) -> uid_t { return any.confinement.user.uid; }, *understood);
-    if (::syscall(SYS_setresuid, -1, user, -1) != 0) return;
+    if (::syscall(SYS_setresuid, -1, understood->confinement.user.uid, -1) != 0) return;
     ::kill(pid, SIGKILL);
     // The real user is still this process's, so this cannot be refused.
     ::syscall(SYS_setresuid, -1, ::getuid(), -1);

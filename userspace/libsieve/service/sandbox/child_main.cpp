@@ -145,38 +145,38 @@ std::string explain(const FetchOrder& order, const HttpFailure& failure) {
     return failure.message;
 }
 
-tl::expected<std::string, ChildFailure> work(const FetchOrder& order) {
-    const auto failed = [](Error error) { return tl::unexpected(ChildFailure{std::move(error), {}}); };
-    Result<Credentials> credentials = credentials_of(order);
-    if (!credentials) {
-        Error& error = credentials.error();
+using Outcome = tl::expected<std::string, GatherFailure>; // a report
+
+Status start_libcurl() { // reads the configuration of the TLS library
+    if (::curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK) return {};
+    return failure(ErrorKind::out_of_memory, "libcurl cannot be started");
+}
+
+Outcome work(const FetchOrder& order, const Confinement& confinement) {
+    const auto named = [&](Error error) {
         error.message = fmt::format("{}: {}", displayed_url(order.request.url), error.message);
-        return failed(std::move(error));
-    }
-    // Reads the configuration of the TLS library.
-    if (::curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        return failed({ErrorKind::out_of_memory, "libcurl cannot be started"});
-    if (auto confined = confine(order.confinement); !confined) return failed(std::move(confined.error()));
+        return tl::unexpected(std::move(error));
+    };
+    const Result<Credentials> credentials = credentials_of(order);
+    if (!credentials) return named(credentials.error());
+    SIEVE_TRY(start_libcurl());
+    SIEVE_TRY(confine(confinement));
     auto answer = fetch_http(order.request, *credentials, child_descriptor::first, tell_download());
     if (!answer)
-        return tl::unexpected(
-            ChildFailure{{ErrorKind::bad_input, explain(order, answer.error())}, answer.error().retry_after});
+        return tl::unexpected(GatherFailure({ErrorKind::bad_input, explain(order, answer.error()), {}},
+                                            answer.error().retry_after));
     if (order.decisions)
-        if (Status read = read_decisions(order); !read) {
-            read.error().message =
-                fmt::format("{}: {}", displayed_url(order.request.url), read.error().message);
-            return failed(std::move(read.error()));
-        }
+        if (const Status read = read_decisions(order); !read) return named(read.error());
     return write_report(*answer);
 }
 
 // --- command
 // --------------------------------------------------------------------------------------------------
 
-Result<std::string> run_command(const CommandOrder& order) {
+Outcome work(const CommandOrder& order, const Confinement& confinement) {
     ::fcntl(child_descriptor::report, F_SETFD, FD_CLOEXEC);
     ::fcntl(child_descriptor::order, F_SETFD, FD_CLOEXEC);
-    SIEVE_TRY(confine(order.confinement));
+    SIEVE_TRY(confine(confinement));
     std::vector<char*> arguments;
     arguments.reserve(order.arguments.size() + 1);
     for (const std::string& argument : order.arguments)
@@ -186,13 +186,9 @@ Result<std::string> run_command(const CommandOrder& order) {
     return bad_input(fmt::format("cannot be started: {}", errno_text(errno)));
 }
 
-tl::expected<std::string, ChildFailure> plainly(Result<std::string> result) {
-    if (result) return std::move(*result);
-    return tl::unexpected(ChildFailure{std::move(result.error()), {}});
-}
-tl::expected<std::string, ChildFailure> work(const CommandOrder& order) {
-    return plainly(run_command(order));
-}
+// --- lists
+// ----------------------------------------------------------------------------------------------------
+
 // The descriptors that the parent gave to the child.
 std::vector<int> descriptors(std::size_t count) {
     std::vector<int> all(count);
@@ -204,70 +200,55 @@ void expect_packed_lists() {
     static_cast<void>(libarchive.open());
 }
 
-Result<std::string> list(const ListOrder& order) {
+Outcome work(const ListOrder& order, const Confinement& confinement) {
     expect_packed_lists();
-    SIEVE_TRY(confine(order.confinement));
+    SIEVE_TRY(confine(confinement));
     SIEVE_ASSIGN(const ListDone done,
                  stream_lists(order, descriptors(order.inputs.size()), STDOUT_FILENO, tell_shares()));
     return write_report(done);
 }
-Result<std::string> read(const ReadOrder& order) {
+Outcome work(const ReadOrder& order, const Confinement& confinement) {
     expect_packed_lists();
-    SIEVE_TRY(confine(order.confinement));
+    SIEVE_TRY(confine(confinement));
     SIEVE_ASSIGN(const ReadDone done, read_lists(order, descriptors(read_descriptors + order.lists.size()),
                                                  &tell_progress, tell_shares()));
     return write_report(done);
 }
-Result<std::string> build(const BuildOrder& order) {
-    SIEVE_TRY(confine(order.confinement));
-    SIEVE_ASSIGN(const BuildDone done,
+Outcome work(const BuildOrder& order, const Confinement& confinement) {
+    SIEVE_TRY(confine(confinement));
+    SIEVE_ASSIGN(const WorkDone done,
                  build_filter(order, descriptors(build_descriptors), &tell_progress, tell_shares()));
     return write_report(done);
 }
-Result<std::string> join(const JoinOrder& order) {
-    SIEVE_TRY(confine(order.confinement));
-    SIEVE_ASSIGN(const JoinDone done,
+Outcome work(const JoinOrder& order, const Confinement& confinement) {
+    SIEVE_TRY(confine(confinement));
+    SIEVE_ASSIGN(const WorkDone done,
                  join_lists(order, descriptors(join_descriptors + order.task.sets.size()), &tell_progress,
                             tell_shares()));
     return write_report(done);
 }
-tl::expected<std::string, ChildFailure> work(const ListOrder& order) {
-    return plainly(list(order));
-}
-tl::expected<std::string, ChildFailure> work(const ReadOrder& order) {
-    return plainly(read(order));
-}
-tl::expected<std::string, ChildFailure> work(const BuildOrder& order) {
-    return plainly(build(order));
-}
-tl::expected<std::string, ChildFailure> work(const JoinOrder& order) {
-    return plainly(join(order));
-}
 
-Result<std::string> work_at(const TaskOrder& order, std::span<const ChildTask> tasks) {
+Outcome work_at(const TaskOrder& order, const Confinement& confinement, std::span<const ChildTask> tasks) {
     const auto task =
         std::ranges::find_if(tasks, [&](const ChildTask& one) { return order.task == one.name; });
     if (task == tasks.end()) return bad_input("a task that this program does not have");
-    if (::curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        return failure(ErrorKind::out_of_memory, "libcurl cannot be started");
-    SIEVE_TRY(confine(order.confinement));
+    SIEVE_TRY(start_libcurl());
+    SIEVE_TRY(confine(confinement));
     SIEVE_TRY(task->work(order.message));
-    return write_report(TaskDone{});
+    return write_report(WorkDone{});
 }
 
-tl::expected<std::string, ChildFailure> follow_order(std::span<const ChildTask> tasks) {
-    Result<std::string> text = read_whole(child_descriptor::order, longest_order);
-    if (!text) return plainly(std::move(text));
-    auto order = read_order(*text);
-    if (!order) return tl::unexpected(ChildFailure{std::move(order.error()), {}});
+Outcome follow_order(std::span<const ChildTask> tasks) {
+    SIEVE_ASSIGN(const std::string text, read_whole(child_descriptor::order, longest_order));
+    SIEVE_ASSIGN(const ConfinedOrder confined, read_order(text));
     return std::visit(
-        [&](auto& one) {
+        [&](const auto& one) {
             if constexpr (std::is_same_v<std::decay_t<decltype(one)>, TaskOrder>)
-                return plainly(work_at(one, tasks));
+                return work_at(one, confined.confinement, tasks);
             else
-                return work(std::move(one));
+                return work(one, confined.confinement);
         },
-        *order);
+        confined.order);
 }
 
 // Without asking for memory.

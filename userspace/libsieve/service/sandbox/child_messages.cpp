@@ -84,18 +84,16 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HttpAccess, server, header_file, username, pa
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HttpRequest, url, access, etag, last_modified, post, limits)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HttpAnswer, unchanged, etag, last_modified, bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DecisionOrder, filter, now)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FetchOrder, confinement, request, key_file, decisions)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CommandOrder, confinement, arguments)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ListOrder, confinement, fields, options, sought, inputs)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ReadOrder, confinement, feed, lists, known_digest, limits)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildOrder, confinement, feed, verified)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JoinOrder, confinement, task)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FetchOrder, request, key_file, decisions)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CommandOrder, arguments)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ListOrder, fields, options, sought, inputs)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ReadOrder, feed, lists, known_digest, limits)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildOrder, feed, verified)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JoinOrder, task)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ListDone, lines, comments, skipped, masked, bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ReadDone, known, digest, remarks)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildDone, remarks)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JoinDone, remarks)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TaskOrder, confinement, task, message)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TaskDone, remarks)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TaskOrder, task, message)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(WorkDone, remarks)
 
 namespace {
 
@@ -136,14 +134,8 @@ constexpr const char* word(const ListDone&) {
 constexpr const char* word(const ReadDone&) {
     return "read";
 }
-constexpr const char* word(const BuildDone&) {
-    return "built";
-}
-constexpr const char* word(const JoinDone&) {
-    return "joined";
-}
-constexpr const char* word(const TaskDone&) {
-    return "did";
+constexpr const char* word(const WorkDone&) {
+    return "done";
 }
 
 // For terminals, and for whoever reads the line: any bytes may be in a message.
@@ -152,10 +144,10 @@ std::string one_line(const json& message) {
 }
 
 template <class Order>
-bool take(const json& from, AnyOrder& order) {
+bool take(const json& from, ConfinedOrder& order) {
     const auto found = from.find(word(Order{}));
     if (found == from.end()) return false;
-    order = found->template get<Order>();
+    order.order = found->template get<Order>();
     return true;
 }
 
@@ -178,12 +170,12 @@ std::string text_of(const json& from, const char* name) {
     return printable(from.at(name).get<std::string>(), longest_text);
 }
 
-ChildFailure nonsense() {
+GatherFailure nonsense() {
     return {{ErrorKind::bad_input, "reported nonsense"}, {}};
 }
 
-ChildFailure failure_of(const json& from) {
-    ChildFailure failed{{kind_of_word(text_of(from, "kind")), text_of(from, "message")}, {}};
+GatherFailure failure_of(const json& from) {
+    GatherFailure failed{{kind_of_word(text_of(from, "kind")), text_of(from, "message")}, {}};
     if (const auto found = from.find("retry_after"); found != from.end())
         failed.retry_after = std::chrono::seconds{found->get<std::uint32_t>()};
     return failed;
@@ -205,13 +197,7 @@ void make_printable(ReadDone& done) {
     make_printable(done.digest);
     make_printable(done.remarks);
 }
-void make_printable(BuildDone& done) {
-    make_printable(done.remarks);
-}
-void make_printable(JoinDone& done) {
-    make_printable(done.remarks);
-}
-void make_printable(TaskDone& done) {
+void make_printable(WorkDone& done) {
     make_printable(done.remarks);
 }
 
@@ -224,12 +210,10 @@ std::string write_report(const Done& done) {
 template std::string write_report(const HttpAnswer&);
 template std::string write_report(const ListDone&);
 template std::string write_report(const ReadDone&);
-template std::string write_report(const BuildDone&);
-template std::string write_report(const JoinDone&);
-template std::string write_report(const TaskDone&);
+template std::string write_report(const WorkDone&);
 
 template <class Done>
-tl::expected<Done, ChildFailure> read_report(const std::string& line) {
+tl::expected<Done, GatherFailure> read_report(const std::string& line) {
     try {
         const json report = json::parse(line);
         if (const auto failed = report.find("failed"); failed != report.end())
@@ -241,21 +225,21 @@ tl::expected<Done, ChildFailure> read_report(const std::string& line) {
         return tl::unexpected(nonsense());
     }
 }
-template tl::expected<HttpAnswer, ChildFailure> read_report(const std::string&);
-template tl::expected<ListDone, ChildFailure> read_report(const std::string&);
-template tl::expected<ReadDone, ChildFailure> read_report(const std::string&);
-template tl::expected<BuildDone, ChildFailure> read_report(const std::string&);
-template tl::expected<JoinDone, ChildFailure> read_report(const std::string&);
-template tl::expected<TaskDone, ChildFailure> read_report(const std::string&);
+template tl::expected<HttpAnswer, GatherFailure> read_report(const std::string&);
+template tl::expected<ListDone, GatherFailure> read_report(const std::string&);
+template tl::expected<ReadDone, GatherFailure> read_report(const std::string&);
+template tl::expected<WorkDone, GatherFailure> read_report(const std::string&);
 
-std::string write_order(const AnyOrder& order) {
-    return one_line(std::visit([](const auto& one) { return json{{word(one), one}}; }, order));
+std::string write_order(const ConfinedOrder& order) {
+    json message{{"confinement", order.confinement}};
+    std::visit([&](const auto& one) { message[word(one)] = one; }, order.order);
+    return one_line(message);
 }
 
-Result<AnyOrder> read_order(std::string_view text) {
+Result<ConfinedOrder> read_order(std::string_view text) {
     try {
         const json from = json::parse(text);
-        AnyOrder order;
+        ConfinedOrder order{from.at("confinement").get<Confinement>(), {}};
         if (take<FetchOrder>(from, order) || take<CommandOrder>(from, order) ||
             take<ListOrder>(from, order) || take<ReadOrder>(from, order) || take<BuildOrder>(from, order) ||
             take<JoinOrder>(from, order) || take<TaskOrder>(from, order))
@@ -274,7 +258,7 @@ std::string write_share(std::string_view stage, double share) {
     return one_line({{"stage", stage}, {"share", share}});
 }
 
-std::string write_failure(const ChildFailure& failure) {
+std::string write_failure(const GatherFailure& failure) {
     json failed = {{"kind", word_of(failure.error.kind)},
                    {"message", failure.error.message.substr(0, longest_text)}};
     if (failure.retry_after)

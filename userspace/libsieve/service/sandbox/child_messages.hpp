@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -33,7 +34,6 @@ struct DecisionOrder {
 // Descriptors: the empty file that takes the body and, with `decisions`, the one that takes what the body
 // says (lists/decision_file.hpp).
 struct FetchOrder {
-    Confinement confinement;
     HttpRequest request;    // the child reads the files that it names before it gives up its rights
     std::string key_file{}; // holds the key that CrowdSec's API asks for; empty: none
     std::optional<DecisionOrder> decisions{};
@@ -41,14 +41,12 @@ struct FetchOrder {
 
 // No descriptor: standard output goes to the parent.
 struct CommandOrder {
-    Confinement confinement;
-    std::vector<std::string> arguments; // the program, and what it is told
+    std::vector<std::string> arguments{}; // the program, and what it is told
 };
 
 // What becomes of lists of the command line: descriptors are the lists. What they hold goes to standard
 // output (list_stream.hpp).
 struct ListOrder {
-    Confinement confinement;
     std::uint32_t fields = 0;
     FeedOptions options;                                // without what only the parent can call
     std::vector<std::array<std::uint64_t, 5>> sought{}; // keys
@@ -58,7 +56,6 @@ struct ListOrder {
 // What becomes of lists: descriptors are the empty files that take the parsed list (list_file.hpp) and its
 // exceptions likewise, and then each list's content. If the feed has exceptions, the last list holds them.
 struct ReadOrder {
-    Confinement confinement;
     control::FeedSpec feed;
     std::vector<std::string> lists; // names, for messages
     std::string known_digest;       // a list of this digest (list_digest.hpp) is not written; empty: none
@@ -68,7 +65,6 @@ struct ReadOrder {
 // Descriptors: the parsed list, its exceptions (an empty file if the feed has none), and the empty file that
 // takes the image.
 struct BuildOrder {
-    Confinement confinement;
     control::FeedSpec feed; // its label names the lists
     bool verified = false;  // verification keeps the exceptions from matching
 };
@@ -76,13 +72,11 @@ struct BuildOrder {
 // What becomes of several sets' lists: descriptors are what the joint filter must not match
 // (question_file.hpp), the empty file that takes the joint filter, and the parsed list of each set.
 struct JoinOrder {
-    Confinement confinement;
     control::JointTask task; // without what its question file holds
 };
 
 // A task that the program has beside these (child_main.hpp). Descriptors: as the task says.
 struct TaskOrder {
-    Confinement confinement;
     std::string task;    // its name
     std::string message; // what it is told
 };
@@ -90,9 +84,15 @@ struct TaskOrder {
 using AnyOrder =
     std::variant<FetchOrder, CommandOrder, ListOrder, ReadOrder, BuildOrder, JoinOrder, TaskOrder>;
 
-[[nodiscard]] std::string write_order(const AnyOrder& order);
+// The child gives up its rights before it follows the order.
+struct ConfinedOrder {
+    Confinement confinement;
+    AnyOrder order;
+};
+
+[[nodiscard]] std::string write_order(const ConfinedOrder& order);
 // Throws nothing: an order that is none is bad_input.
-[[nodiscard]] Result<AnyOrder> read_order(std::string_view text);
+[[nodiscard]] Result<ConfinedOrder> read_order(std::string_view text);
 
 // The numbers of a Feed.
 struct ListDone {
@@ -109,32 +109,31 @@ struct ReadDone {
     std::vector<std::string> remarks{}; // such as why lines were skipped
 };
 
-struct BuildDone {
+// Of building, joining and tasks: what they had to write is written.
+struct WorkDone {
     std::vector<std::string> remarks{};
 };
 
-struct JoinDone {
-    std::vector<std::string> remarks{};
+// Why there is no list, or no answer of a server. A child reports no other kinds of errors than bad_input,
+// invalid_request, needs_feed, not_permitted and out_of_memory.
+struct GatherFailure {
+    GatherFailure(Error why,
+                  std::optional<std::chrono::seconds> retry = {}) // NOLINT(google-explicit-constructor)
+        : error(std::move(why)), retry_after(retry) {}
+
+    Error error;                                     // "ORIGIN: what happened"
+    std::optional<std::chrono::seconds> retry_after; // a server wants to be asked again then (backoff.hpp)
 };
 
-struct TaskDone {
-    std::vector<std::string> remarks{};
-};
-
-struct ChildFailure {
-    Error error; // bad_input, invalid_request or out_of_memory
-    std::optional<std::chrono::seconds> retry_after;
-};
-
-// One line each. Done is HttpAnswer, ListDone, ReadDone, BuildDone, JoinDone or TaskDone.
+// One line each. Done is HttpAnswer, ListDone, ReadDone or WorkDone.
 [[nodiscard]] std::string write_progress(const std::string& at);
 [[nodiscard]] std::string write_share(std::string_view stage, double share);
 template <class Done>
 [[nodiscard]] std::string write_report(const Done& done);
-[[nodiscard]] std::string write_failure(const ChildFailure& failure);
+[[nodiscard]] std::string write_failure(const GatherFailure& failure);
 
 // What is no report of that sort is the failure "reported nonsense". Texts come back printable.
 template <class Done>
-[[nodiscard]] tl::expected<Done, ChildFailure> read_report(const std::string& line);
+[[nodiscard]] tl::expected<Done, GatherFailure> read_report(const std::string& line);
 
 } // namespace sieve::service

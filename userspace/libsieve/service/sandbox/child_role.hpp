@@ -12,17 +12,4 @@ enum class ChildRole : std::uint8_t {
     build, // unpacks, parses, builds, joins: descriptors that it was given, memory, threads, and nothing else
 };
 
-// "downloading", "the command", "building": for messages.
-[[nodiscard]] constexpr const char* activity(ChildRole role) {
-    switch (role) {
-    case ChildRole::fetch:
-        return "downloading";
-    case ChildRole::command:
-        return "the command";
-    case ChildRole::build:
-        return "building";
-    }
-    return "";
-}
-
 } // namespace sieve::service

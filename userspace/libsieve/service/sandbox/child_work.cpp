@@ -44,6 +44,13 @@ Result<Input> open_list(const ReadOrder& order, std::size_t number, int content,
     return input;
 }
 
+control::Observer observer_of(std::vector<std::string>& remarks, const Progress& progress) {
+    control::Observer observer;
+    observer.remark = [&remarks](const std::string& remark) { remarks.push_back(remark); };
+    if (progress) observer.progress = progress;
+    return observer;
+}
+
 Status write_image(Image& image, int to) {
     image.seal();
     const std::span<const sieve_line> lines = image.lines();
@@ -105,9 +112,7 @@ Result<ReadDone> read_lists(const ReadOrder& order, std::span<const int> descrip
         inputs.pop_back();
     }
     ReadDone done;
-    control::Observer observer;
-    observer.remark = [&](const std::string& remark) { done.remarks.push_back(remark); };
-    if (progress) observer.progress = progress;
+    const control::Observer observer = observer_of(done.remarks, progress);
     tell_progress("reading the lists");
     SIEVE_ASSIGN(Feed list, control::read_list(inputs, order.feed, observer, true));
     std::optional<Feed> taken;
@@ -124,15 +129,13 @@ Result<ReadDone> read_lists(const ReadOrder& order, std::span<const int> descrip
     return done;
 }
 
-Result<BuildDone> build_filter(const BuildOrder& order, std::span<const int> descriptors,
-                               const TellProgress& tell_progress, const Progress& progress) {
+Result<WorkDone> build_filter(const BuildOrder& order, std::span<const int> descriptors,
+                              const TellProgress& tell_progress, const Progress& progress) {
     const int list_file = descriptors[0];
     const int exceptions_file = descriptors[1];
     const int image_file = descriptors[2];
-    BuildDone done;
-    control::Observer observer;
-    observer.remark = [&](const std::string& remark) { done.remarks.push_back(remark); };
-    if (progress) observer.progress = progress;
+    WorkDone done;
+    const control::Observer observer = observer_of(done.remarks, progress);
     tell_progress("building the filter");
     SIEVE_ASSIGN(Feed list, read_list_file(list_file, order.feed.fields));
     Exceptions exceptions;
@@ -146,14 +149,12 @@ Result<BuildDone> build_filter(const BuildOrder& order, std::span<const int> des
     return done;
 }
 
-Result<JoinDone> join_lists(const JoinOrder& order, std::span<const int> descriptors,
+Result<WorkDone> join_lists(const JoinOrder& order, std::span<const int> descriptors,
                             const TellProgress& tell_progress, const Progress& progress) {
     const int questions_file = descriptors[0];
     const int joint_file = descriptors[1];
-    JoinDone done;
-    control::Observer observer;
-    observer.remark = [&](const std::string& remark) { done.remarks.push_back(remark); };
-    if (progress) observer.progress = progress;
+    WorkDone done;
+    const control::Observer observer = observer_of(done.remarks, progress);
     tell_progress("joining the sets");
     control::JointTask task = order.task;
     SIEVE_TRY(read_question_file(questions_file, task));

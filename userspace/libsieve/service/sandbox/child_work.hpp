@@ -35,13 +35,12 @@ inline constexpr std::size_t join_descriptors = 2;
                                           const TellProgress& tell_progress, const Progress& progress = {});
 
 // Builds the filter, and writes the image.
-[[nodiscard]] Result<BuildDone> build_filter(const BuildOrder& order, std::span<const int> descriptors,
-                                             const TellProgress& tell_progress,
-                                             const Progress& progress = {});
+[[nodiscard]] Result<WorkDone> build_filter(const BuildOrder& order, std::span<const int> descriptors,
+                                            const TellProgress& tell_progress, const Progress& progress = {});
 
 // Builds the joint filter of the lists, each of which must be the one that its set's filter was built from,
 // and writes it.
-[[nodiscard]] Result<JoinDone> join_lists(const JoinOrder& order, std::span<const int> descriptors,
+[[nodiscard]] Result<WorkDone> join_lists(const JoinOrder& order, std::span<const int> descriptors,
                                           const TellProgress& tell_progress, const Progress& progress = {});
 
 } // namespace sieve::service

@@ -18,7 +18,6 @@
 #include <fmt/core.h>
 
 #include "libsieve/service/lists/list_stream.hpp"
-#include "libsieve/service/sandbox/child_messages.hpp"
 #include "libsieve/util/out_of_memory.hpp"
 #include "libsieve/util/unique_fd.hpp"
 #include "libsieve/util/write_all.hpp"
@@ -33,6 +32,13 @@ constexpr int pipe_bytes = 1 << 20;
 // Skipped lines that a reader shows unless all are asked for.
 constexpr std::size_t most_skipped = 5;
 constexpr std::size_t shortest_entry = sizeof("1.2.3.4\n") - 1;
+constexpr SandboxLimits no_limits{.source_bytes = 0,
+                                  .unpacked_bytes = 0,
+                                  .build = std::chrono::milliseconds(0),
+                                  .memory_bytes = 0,
+                                  .image_bytes = 0,
+                                  .processor = std::chrono::seconds(0),
+                                  .nice = 0};
 constexpr std::size_t keys_of_piece = std::size_t{1} << 18;
 
 // Copies inputs into pipes, one after the other, as fast as the child reads. A FIFO is opened when its turn
@@ -95,11 +101,13 @@ class Pump {
 
 class Reading {
   public:
-    Reading(std::span<Input> inputs, const ListQuestion& question, const ListChild& child)
-        : inputs_(inputs), question_(question), child_(child), list_{Feed(question.fields)},
+    Reading(std::span<Input> inputs, const ListQuestion& question, const SandboxSettings& sandbox)
+        : inputs_(inputs), question_(question), sandbox_(sandbox), list_{Feed(question.fields)},
           receiver_(list_,
                     question.options.keep_skipped ? std::numeric_limits<std::size_t>::max() : most_skipped,
-                    question.sought.size()) {}
+                    question.sought.size()) {
+        sandbox_.limits = no_limits;
+    }
 
     Result<FoundList> run() {
         make_room();
@@ -146,12 +154,7 @@ class Reading {
     }
 
     Status read(std::span<Input> inputs) {
-        ListOrder order{.confinement = {.role = ChildRole::build,
-                                        .user = child_.user,
-                                        .descriptors = static_cast<std::uint32_t>(64 + 3 * inputs.size()),
-                                        .parent = ::getpid()},
-                        .fields = question_.fields,
-                        .options = question_.options};
+        ListOrder order{.fields = question_.fields, .options = question_.options};
         for (const sieve_key& key : question_.sought)
             std::ranges::copy(key.word, order.sought.emplace_back().begin());
         for (const Input& input : inputs) order.inputs.emplace_back(input.path().begin(), input.path().end());
@@ -164,10 +167,9 @@ class Reading {
             }
             lists.push_back(std::move(file));
         }
-        ChildOrder child;
-        child.role = ChildRole::build;
-        child.message = write_order(order);
-        for (const UniqueFd& list : lists) child.descriptors.push_back(list.get());
+        std::vector<int> descriptors;
+        for (const UniqueFd& list : lists) descriptors.push_back(list.get());
+        ChildOrder child = child_for(sandbox_, order, std::move(descriptors));
         child.output = [this](std::string_view bytes) { return take(bytes); };
         child.output_limit = std::numeric_limits<std::uint64_t>::max();
         child.progress = [this, &inputs](std::string_view stage, double share) {
@@ -179,23 +181,14 @@ class Reading {
         child.started = [&](ChildRole role, pid_t pid) {
             lists.clear(); // from now on, the child's end is the end of the pipes
             pump.start();
-            if (child_.started) child_.started(role, pid);
+            if (sandbox_.started) sandbox_.started(role, pid);
         };
-        const Result<ChildEnd> end = child_.run(child);
+        auto done = run_to_end<ListDone>(sandbox_, child, names() + ": the process that reads it");
         lists.clear();
         SIEVE_TRY(pump.finish());
         if (fault_) return tl::unexpected(std::move(*fault_));
-        if (!end) return tl::unexpected(end.error());
-        for (Input& input : inputs) input.close();
-        return finish(*end, child);
-    }
-
-    Status finish(const ChildEnd& end, const ChildOrder& child) {
-        if (end.report.empty() || end.way != ChildEnd::Way::exited || end.number != 0)
-            return bad_input(fmt::format("{}: the process that reads it {}", names(),
-                                         describe(end, child, SandboxLimits{})));
-        auto done = read_report<ListDone>(end.report);
         if (!done) return tl::unexpected(std::move(done.error().error));
+        for (Input& input : inputs) input.close();
         Feed& feed = list_.feed;
         feed.lines += done->lines;
         feed.comments += done->comments;
@@ -238,7 +231,7 @@ class Reading {
 
     std::span<Input> inputs_;
     const ListQuestion& question_;
-    const ListChild& child_;
+    SandboxSettings sandbox_;
     FoundList list_;
     ListReceiver receiver_;
     std::size_t read_ = 0; // inputs of children before the present one
@@ -248,9 +241,9 @@ class Reading {
 } // namespace
 
 Result<FoundList> read_confined(std::span<Input> inputs, const ListQuestion& question,
-                                const ListChild& child) {
+                                const SandboxSettings& sandbox) {
     try {
-        return Reading(inputs, question, child).run();
+        return Reading(inputs, question, sandbox).run();
     } catch (const std::exception& problem) {
         if (!is_out_of_memory(problem)) throw;
         return failure(ErrorKind::out_of_memory,

@@ -8,25 +8,18 @@
 // A program that calls these functions calls run_as_child() (child_main.hpp) first in its main().
 #pragma once
 
-#include <functional>
 #include <span>
 
 #include "libsieve/feeds/list_reader.hpp"
-#include "libsieve/service/sandbox/child.hpp"
-#include "libsieve/service/sandbox/confine.hpp"
+#include "libsieve/service/sandbox/sandbox_settings.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::service {
 
-struct ListChild {
-    SandboxUser user{};
-    std::function<Result<ChildEnd>(const ChildOrder&)> run = run_child; // has a child follow an order
-    ChildStarted started{};                                             // called with each child
-};
-
-// Errors besides those of read_here(): bad_input if the child crashed or said what no list says;
-// not_permitted if the kernel does not let it give up its rights; out_of_memory if there can be no child.
+// The sandbox's limits are those of refreshes, and do not count here. Errors besides those of read_here():
+// bad_input if the child crashed or said what no list says; not_permitted if the kernel does not let it give
+// up its rights; out_of_memory if there can be no child.
 [[nodiscard]] Result<FoundList> read_confined(std::span<Input> inputs, const ListQuestion& question,
-                                              const ListChild& child = {});
+                                              const SandboxSettings& sandbox = {});
 
 } // namespace sieve::service

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/sources/fetch_decisions.hpp"
 
-#include <cerrno>
-#include <sys/mman.h>
 #include <utility>
 
 #include <fmt/core.h>
@@ -11,19 +9,11 @@
 #include "libsieve/service/download/url.hpp"
 #include "libsieve/service/lists/decision_file.hpp"
 #include "libsieve/service/sources/crowdsec_api.hpp"
-#include "libsieve/util/printable.hpp"
+#include "libsieve/util/memory_file.hpp"
 
 namespace sieve::service::live {
 
 namespace {
-
-tl::unexpected<GatherFailure> failed(Error error) {
-    return tl::unexpected(GatherFailure{std::move(error), {}});
-}
-
-UniqueFd new_file() {
-    return UniqueFd(::memfd_create("sieve-decisions", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-}
 
 // For a URL: everything but letters and digits as %XX.
 std::string escaped(const std::string& text) {
@@ -57,23 +47,18 @@ std::string stream_url(const CrowdsecSpec& source, CrowdsecStream::Fetch fetch) 
 tl::expected<Decisions, GatherFailure> fetch_decisions(const CrowdsecSpec& source,
                                                        CrowdsecStream::Fetch fetch, Time now,
                                                        const SandboxSettings& settings) {
-    const UniqueFd body = new_file();
-    const UniqueFd parsed = new_file();
-    if (!body || !parsed)
-        return failed(
-            {ErrorKind::out_of_memory, fmt::format("no file in memory: {}", errno_text(errno)), {}});
-
+    SIEVE_ASSIGN(const UniqueFd body, make_memory_file("sieve-decisions"));
+    SIEVE_ASSIGN(const UniqueFd parsed, make_memory_file("sieve-decisions"));
     FetchOrder order;
     order.request.url = stream_url(source, fetch);
     order.decisions =
         DecisionOrder{{source.types, source.scopes, source.origins}, now.time_since_epoch().count()};
-    const auto answer = ask_api(source, std::move(order), {body.get(), parsed.get()}, settings);
-    if (!answer) return tl::unexpected(answer.error());
+    SIEVE_TRY(ask_api(source, std::move(order), {body.get(), parsed.get()}, settings));
     Result<Decisions> decisions = read_decision_file(parsed.get());
     if (!decisions) {
         decisions.error().message =
             fmt::format("{}: {}", displayed_url(source.url), decisions.error().message);
-        return failed(std::move(decisions.error()));
+        return tl::unexpected(std::move(decisions.error()));
     }
     // At the start, the API also lists whatever ended in the last days.
     if (fetch == CrowdsecStream::Fetch::whole_list) decisions->deleted.clear();

@@ -2,7 +2,6 @@
 #include "libsieve/service/sources/sandbox.hpp"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,7 +24,7 @@
 #include "libsieve/service/lists/list_digest.hpp"
 #include "libsieve/service/lists/list_file.hpp"
 #include "libsieve/service/lists/question_file.hpp"
-#include "libsieve/service/sandbox/child_messages.hpp"
+#include "libsieve/util/memory_file.hpp"
 #include "libsieve/util/short_path.hpp"
 #include "libsieve/util/write_all.hpp"
 
@@ -37,13 +36,6 @@ using Clock = std::chrono::steady_clock;
 
 std::chrono::milliseconds since(Clock::time_point start) {
     return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start);
-}
-
-Result<UniqueFd> new_file(const char* name) {
-    UniqueFd file(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    if (!file)
-        return failure(ErrorKind::out_of_memory, fmt::format("no file in memory: {}", errno_text(errno)));
-    return file;
 }
 
 // Nobody can change it any more, whoever still has it open. What a child has mapped writable cannot be
@@ -62,62 +54,22 @@ std::string label_of(const std::vector<Origin>& origins) {
     return fmt::format("{}", fmt::join(names, " "));
 }
 
-// What all steps have in common.
-class Step {
-  public:
-    explicit Step(const SandboxSettings& sandbox) : sandbox_(sandbox) {}
+// Has a child follow the order; its report.
+template <class Done>
+Result<Done> follow(const SandboxSettings& sandbox, const AnyOrder& order, std::vector<int> descriptors) {
+    auto done = run_to_end<Done>(sandbox, child_for(sandbox, order, std::move(descriptors)), "building");
+    if (!done) return tl::unexpected(std::move(done.error().error));
+    return std::move(*done);
+}
 
-  protected:
-    [[nodiscard]] Confinement confinement(std::size_t lists) const {
-        const SandboxLimits& limits = sandbox_.limits;
-        return {
-            .role = ChildRole::build,
-            .user = sandbox_.user,
-            .memory_bytes = limits.memory_bytes,
-            .file_bytes = std::max(limits.image_bytes, limits.unpacked_bytes),
-            .processor = limits.processor,
-            // The child opens none; those of the lists must fit.
-            .descriptors = static_cast<std::uint32_t>(64 + 3 * lists),
-            .nice = limits.nice,
-            .parent = ::getpid(),
-        };
-    }
-    // Has a child follow the order; its report.
-    template <class Done>
-    Result<Done> follow(std::string message, std::vector<int> descriptors) const {
-        ChildOrder child;
-        child.role = ChildRole::build;
-        child.message = std::move(message);
-        child.descriptors = std::move(descriptors);
-        child.time_limit = sandbox_.limits.build;
-        child.started = sandbox_.started;
-        child.progress = sandbox_.progress;
-        child.cancel = sandbox_.cancel;
-        SIEVE_ASSIGN(const ChildEnd end, sandbox_.run(child));
-        if (end.report.empty() || end.way != ChildEnd::Way::exited || end.number != 0)
-            return failed_building(describe(end, child, sandbox_.limits));
-        auto done = read_report<Done>(end.report);
-        if (done) return std::move(*done);
-        Error error = std::move(done.error().error);
-        if (error.kind == ErrorKind::out_of_memory)
-            error.message = fmt::format("building needs more memory than its limit of {} MiB{}",
-                                        sandbox_.limits.memory_bytes >> 20,
-                                        end.at.empty() ? std::string() : fmt::format(" while {}", end.at));
-        return tl::unexpected(std::move(error));
-    }
-    [[nodiscard]] static tl::unexpected<Error> failed_building(const std::string& what) {
-        return bad_input("building " + what);
-    }
-
-  private:
-    const SandboxSettings& sandbox_;
-};
+tl::unexpected<Error> useless(const Error& error) {
+    return bad_input("building was of no use: " + error.message);
+}
 
 // What both steps from a set's sources to its image have in common.
-class SetStep : public Step {
+class SetStep {
   public:
-    SetStep(const std::string& set, const control::FeedSpec& feed, const SandboxSettings& sandbox)
-        : Step(sandbox), set_(set), feed_(feed) {}
+    SetStep(const std::string& set, const control::FeedSpec& feed) : set_(set), feed_(feed) {}
 
   protected:
     [[nodiscard]] Error named(Error error) const {
@@ -141,25 +93,26 @@ class SetStep : public Step {
 class ReadStep : SetStep {
   public:
     explicit ReadStep(const ReadRequest& request)
-        : SetStep(request.set, request.feed, request.sandbox), request_(request), origins_(request.origins) {
+        : SetStep(request.set, request.feed), request_(request), origins_(request.origins) {
         // g++ 12 takes the variant that push_back() would move for uninitialized.
         if (!request.feed.except.empty()) origins_.emplace_back(FileOrigin{request.feed.except});
     }
 
     tl::expected<std::variant<UnchangedList, ReadList>, GatherFailure> run() {
-        if (request_.origins.empty()) return failed(Error{ErrorKind::invalid_request, "expected a list", {}});
+        if (request_.origins.empty())
+            return tl::unexpected(named({ErrorKind::invalid_request, "expected a list"}));
         const Clock::time_point start = Clock::now();
-        if (auto done = gather_all(); !done) return tl::unexpected(std::move(done.error()));
+        SIEVE_TRY(gather_all());
         const bool unchanged = request_.known && same_origins() &&
                                std::all_of(gathered_.begin(), gathered_.end(),
                                            [](const Gathered& one) { return one.unchanged; });
         if (unchanged) return UnchangedList{known(request_.known->digest)};
         // A server that has nothing newer did not send what is built anew with the others' news.
-        if (auto done = gather_missing(); !done) return tl::unexpected(std::move(done.error()));
+        SIEVE_TRY(gather_missing());
         const std::chrono::milliseconds gathering = since(start);
         const Clock::time_point reading = Clock::now();
         auto read = read_all();
-        if (!read) return failed(std::move(read.error()));
+        if (!read) return tl::unexpected(named(std::move(read.error())));
         if (auto* list = std::get_if<ReadList>(&*read)) {
             list->gathering = gathering;
             list->reading = since(reading);
@@ -171,9 +124,6 @@ class ReadStep : SetStep {
     [[nodiscard]] tl::unexpected<GatherFailure> failed(GatherFailure failure) const {
         failure.error = named(std::move(failure.error));
         return tl::unexpected(std::move(failure));
-    }
-    [[nodiscard]] tl::unexpected<GatherFailure> failed(Error error) const {
-        return failed(GatherFailure{std::move(error), {}});
     }
 
     [[nodiscard]] const SourceProvenance* known_of(const Origin& origin) const {
@@ -216,7 +166,6 @@ class ReadStep : SetStep {
     [[nodiscard]] ReadOrder order() const {
         const SandboxLimits& limits = request_.sandbox.limits;
         ReadOrder order;
-        order.confinement = confinement(gathered_.size());
         order.feed = request_.feed;
         for (const Origin& origin : origins_) order.lists.push_back(origin_name(origin));
         if (request_.known) order.known_digest = request_.known->digest;
@@ -243,8 +192,8 @@ class ReadStep : SetStep {
             return none;
         }
         if (gathered_.size() == 1 && begins_as_image(gathered_.front())) return read_image();
-        SIEVE_ASSIGN(UniqueFd records, new_file("sieve-records"));
-        SIEVE_ASSIGN(UniqueFd exceptions, new_file("sieve-exceptions"));
+        SIEVE_ASSIGN(UniqueFd records, make_memory_file("sieve-records"));
+        SIEVE_ASSIGN(UniqueFd exceptions, make_memory_file("sieve-exceptions"));
         std::vector<int> descriptors{records.get(), exceptions.get()};
         for (const Gathered& one : gathered_) {
             const int content = one.content->get();
@@ -252,7 +201,7 @@ class ReadStep : SetStep {
             if (one.provenance.stamp != FileStamp{}) static_cast<void>(::lseek(content, 0, SEEK_SET));
             descriptors.push_back(content);
         }
-        SIEVE_ASSIGN(ReadDone done, follow<ReadDone>(write_order(order()), std::move(descriptors)));
+        SIEVE_ASSIGN(ReadDone done, follow<ReadDone>(request_.sandbox, order(), std::move(descriptors)));
         for (std::size_t i = 0; i < gathered_.size(); i++) {
             SIEVE_TRY(confirm_unchanged(gathered_[i], origin_name(origins_[i])));
             gathered_[i].content.reset();
@@ -263,7 +212,7 @@ class ReadStep : SetStep {
         list.label = label_of(request_.origins);
         list.known = known(std::move(done.digest));
         if (Status taken = take_list(list, std::move(records), std::move(exceptions)); !taken)
-            return failed_building("was of no use: " + taken.error().message);
+            return useless(taken.error());
         return list;
     }
 
@@ -321,7 +270,7 @@ Result<Exceptions> exceptions_of(const control::FeedSpec& feed, const ReadList& 
 class BuildStep : SetStep {
   public:
     BuildStep(const BuildRequest& request, const ReadList& list)
-        : SetStep(request.set, request.feed, request.sandbox), request_(request), list_(list) {}
+        : SetStep(request.set, request.feed), request_(request), list_(list) {}
 
     Result<BuiltList> run() {
         const Clock::time_point start = Clock::now();
@@ -337,7 +286,7 @@ class BuildStep : SetStep {
             return failure(
                 ErrorKind::needs_feed,
                 fmt::format("{}: an image cannot list the keys to verify its matches with", list_.label));
-        SIEVE_ASSIGN(UniqueFd file, new_file("sieve-image"));
+        SIEVE_ASSIGN(UniqueFd file, make_memory_file("sieve-image"));
         const std::span<const sieve_line> lines = list_.image->lines();
         SIEVE_TRY(write_all(file.get(), {reinterpret_cast<const char*>(lines.data()), lines.size_bytes()}));
         if (::lseek(file.get(), 0, SEEK_SET) != 0) return bad_input(errno_text(errno));
@@ -345,14 +294,14 @@ class BuildStep : SetStep {
         return BuiltList{.image = std::move(image)};
     }
     Result<BuiltList> build() const {
-        SIEVE_ASSIGN(UniqueFd file, new_file("sieve-image"));
-        BuildOrder order{confinement(1), request_.feed, request_.exact};
+        SIEVE_ASSIGN(UniqueFd file, make_memory_file("sieve-image"));
+        BuildOrder order{request_.feed, request_.exact};
         order.feed.build.label = list_.label;
-        SIEVE_ASSIGN(
-            BuildDone done,
-            follow<BuildDone>(write_order(order), {list_.records.get(), list_.exceptions.get(), file.get()}));
+        SIEVE_ASSIGN(WorkDone done,
+                     follow<WorkDone>(request_.sandbox, order,
+                                      {list_.records.get(), list_.exceptions.get(), file.get()}));
         auto built = accept_built(std::move(file));
-        if (!built) return failed_building("was of no use: " + built.error().message);
+        if (!built) return useless(built.error());
         built->remarks = std::move(done.remarks);
         return built;
     }
@@ -374,43 +323,17 @@ class BuildStep : SetStep {
     const ReadList& list_;
 };
 
-class JoinStep : Step {
-  public:
-    explicit JoinStep(const JoinRequest& request) : Step(request.sandbox), request_(request) {}
-
-    Result<JointFilter> run(const std::function<void(const std::string&)>& remark) const {
-        SIEVE_ASSIGN(const UniqueFd questions, new_file("sieve-questions"));
-        SIEVE_TRY(write_question_file(request_.task, questions.get()));
-        SIEVE_ASSIGN(UniqueFd file, new_file("sieve-joint"));
-        std::vector<int> descriptors{questions.get(), file.get()};
-        for (const UniqueFd& list : request_.lists) descriptors.push_back(list.get());
-        const JoinOrder order{confinement(request_.lists.size()), request_.task};
-        SIEVE_ASSIGN(const JoinDone done, follow<JoinDone>(write_order(order), std::move(descriptors)));
-        for (const std::string& said : done.remarks) remark(said);
-        SIEVE_TRY(seal(file));
-        SIEVE_ASSIGN(Input input, Input::of(std::move(file), "its joint filter"));
-        auto joint = JointFilter::load(input);
-        if (!joint) return failed_building("was of no use: " + joint.error().message);
-        if (Status right = check_keys(*joint); !right)
-            return failed_building("was of no use: " + right.error().message);
-        return joint;
+// The child that joined the lists may have been taken over, so the filter is asked for every key.
+Status check_joint(const JointFilter& joint, const JoinRequest& request) {
+    std::vector<KeySet> lists;
+    for (std::size_t i = 0; i < request.lists.size(); i++) {
+        SIEVE_ASSIGN(Feed list, read_list_file(request.lists[i].get(), request.task.sets[i].fields));
+        lists.push_back(std::move(list.keys));
     }
-
-  private:
-    // The child may have been taken over, so the filter is asked for every key.
-    [[nodiscard]] Status check_keys(const JointFilter& joint) const {
-        std::vector<KeySet> lists;
-        for (std::size_t i = 0; i < request_.lists.size(); i++) {
-            SIEVE_ASSIGN(Feed list, read_list_file(request_.lists[i].get(), request_.task.sets[i].fields));
-            lists.push_back(std::move(list.keys));
-        }
-        std::vector<const KeySet*> keys;
-        for (const KeySet& list : lists) keys.push_back(&list);
-        return check_joint_names(joint, keys);
-    }
-
-    const JoinRequest& request_;
-};
+    std::vector<const KeySet*> keys;
+    for (const KeySet& list : lists) keys.push_back(&list);
+    return check_joint_names(joint, keys);
+}
 
 } // namespace
 
@@ -431,8 +354,8 @@ bool leads_to_exact(const control::FeedSpec& feed, const ReadList& list) {
 
 Result<ReadList> own_list(Feed list, std::string label) {
     ReadList own;
-    SIEVE_ASSIGN(own.records, new_file("sieve-records"));
-    SIEVE_ASSIGN(own.exceptions, new_file("sieve-exceptions"));
+    SIEVE_ASSIGN(own.records, make_memory_file("sieve-records"));
+    SIEVE_ASSIGN(own.exceptions, make_memory_file("sieve-exceptions"));
     SIEVE_TRY(write_list_file(list, own.records.get()));
     SIEVE_TRY(seal(own.records));
     own.list = std::move(list);
@@ -446,7 +369,20 @@ Result<BuiltList> build_in_sandbox(const BuildRequest& request, const ReadList& 
 
 Result<JointFilter> join_in_sandbox(const JoinRequest& request,
                                     const std::function<void(const std::string&)>& remark) {
-    return JoinStep(request).run(remark);
+    SIEVE_ASSIGN(const UniqueFd questions, make_memory_file("sieve-questions"));
+    SIEVE_TRY(write_question_file(request.task, questions.get()));
+    SIEVE_ASSIGN(UniqueFd file, make_memory_file("sieve-joint"));
+    std::vector<int> descriptors{questions.get(), file.get()};
+    for (const UniqueFd& list : request.lists) descriptors.push_back(list.get());
+    SIEVE_ASSIGN(const WorkDone done,
+                 follow<WorkDone>(request.sandbox, JoinOrder{request.task}, std::move(descriptors)));
+    for (const std::string& said : done.remarks) remark(said);
+    SIEVE_TRY(seal(file));
+    SIEVE_ASSIGN(Input input, Input::of(std::move(file), "its joint filter"));
+    auto joint = JointFilter::load(input);
+    if (!joint) return useless(joint.error());
+    if (Status right = check_joint(*joint, request); !right) return useless(right.error());
+    return joint;
 }
 
 } // namespace sieve::service

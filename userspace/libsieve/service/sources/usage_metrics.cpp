@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/sources/usage_metrics.hpp"
 
-#include <sys/mman.h>
-
-#include <cerrno>
 #include <chrono>
 #include <utility>
 
@@ -11,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "libsieve/service/sources/crowdsec_api.hpp"
-#include "libsieve/util/printable.hpp"
+#include "libsieve/util/memory_file.hpp"
 #include "libsieve/util/unique_fd.hpp"
 #include "libsieve/util/version.hpp"
 
@@ -52,9 +49,7 @@ std::string usage_metrics_json(const UsageReport& report) {
 
 Status send_usage_metrics(const CrowdsecSpec& source, const UsageReport& report,
                           const SandboxSettings& settings) {
-    const UniqueFd answer(::memfd_create("sieve-answer", MFD_CLOEXEC));
-    if (!answer)
-        return failure(ErrorKind::out_of_memory, fmt::format("no file in memory: {}", errno_text(errno)));
+    SIEVE_ASSIGN(const UniqueFd answer, make_memory_file("sieve-answer"));
     FetchOrder order;
     order.request.url = api_url(source, "/v1/usage-metrics");
     order.request.post = usage_metrics_json(report);

@@ -634,6 +634,10 @@ Status StateDirectory::check_exact(const std::string& set, const std::string& id
     return {};
 }
 
+Result<UniqueFd> StateDirectory::open_list(const std::string& set, const std::string& identity) const {
+    return open_file(list_path(set, identity));
+}
+
 Result<std::vector<sieve_key>> StateDirectory::exact_keys(const std::string& set,
                                                           const std::string& identity) const {
     SIEVE_ASSIGN(const Image image, Image::load(std::filesystem::path(image_path(set, identity))));
