@@ -133,7 +133,7 @@ daemon_keeps() {
     configured "$1"
     members >"$LISTS/bad.txt"
     start
-    says 'set bad: a new list with 8 entries'
+    await_listed 203.0.113.1
     hit bad ''
     drops 203.0.113.1 203.0.113.2 2001:db8::1
     { members | grep -vx 203.0.113.1 && echo 198.18.0.1; } >"$WORK/next"
@@ -147,7 +147,7 @@ daemon_keeps() {
     stop
 }
 await_listed() { await listed "$1"; }
-listed() { sieve list "$IN_IF" bad | grep -qx "$1"; }
+listed() { sieve list "$IN_IF" bad 2>&1 | grep -qx "$1"; }
 refreshed() { daemon_keeps ''; }
 live() { daemon_keeps 'kind = "exact"'; }
 
