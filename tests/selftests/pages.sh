@@ -279,6 +279,22 @@ END
 drop udp $IN4 $STRANGER 1 2
 pass udp $IN4 $FRIEND 1 2
 END
+    never_matched
+}
+
+# Packets come between the load and the question.
+never_matched() {
+    local page=$ROOT/docs/recipes.md recipe='Which entries of a list never matched'
+    printf '%s\n' "$MEMBER" "$STRANGER" >addresses.txt
+    sieve unload "$IN_IF" >/dev/null 2>&1 || true
+    run_commands "$page" "$recipe" '1!d'
+    verdicts <<<"drop udp $MEMBER $IN4 1 2"
+    run_commands "$page" "$recipe" 1d
+    [ "$(cat dead.txt)/$(cat alive.txt)" = "$STRANGER/$MEMBER" ] || fail "$(cat dead.txt)/$(cat alive.txt)"
+    verdicts <<END
+drop udp $MEMBER $IN4 1 2
+pass udp $STRANGER $IN4 1 2
+END
 }
 
 ktap_run \
