@@ -4,16 +4,16 @@
 # run, so that other work on the machine slows both alike. The filter stays in the processor's cache, because one
 # packet is judged again and again.
 #
-#     compare_path.sh OLD_TREE NEW_TREE [ROUNDS] [KIND] [OPTIONS]
+#     compare_path.sh OLD_TREE NEW_TREE [ROUNDS] [KIND] [OPTIONS] [BUILD_OPTIONS]
 #
 # Both trees must be built. Each program judges with a set of 100,000 addresses that its own build made, of kind
 # `xorsat` unless another one is named: the builds need not agree on what addresses get by default. The new build's set
-# has the options, such as `dport=2`, so that two times the same tree shows what they cost; the packets are UDP from
-# port 1 to port 2. Compare the minimum first: other work on the machine disturbs it least.
+# has the options, such as `dport=2`, and its image those of `build`, such as `--hits`, so that two times the same tree
+# shows what they cost; the packets are UDP from port 1 to port 2. IPV6=20000 adds as many IPv6 addresses to the list. Compare the minimum first: other work on the machine disturbs it least.
 set -euo pipefail
 
 [ $# -ge 2 ] || {
-    echo "usage: compare_path.sh OLD_TREE NEW_TREE [ROUNDS] [KIND] [OPTIONS]" >&2
+    echo "usage: compare_path.sh OLD_TREE NEW_TREE [ROUNDS] [KIND] [OPTIONS] [BUILD_OPTIONS]" >&2
     exit 2
 }
 [ "$(id -u)" -eq 0 ] || {
@@ -25,6 +25,8 @@ names=(old new)
 rounds=${3:-25}
 kind=${4:-xorsat}
 options=("" "${5:+,$5}")
+build_options=("" "${6-}")
+ipv6=${IPV6:-0}
 repeat=1000000
 
 WORK=$(mktemp -d)
@@ -45,12 +47,13 @@ trap 'exit 143' TERM
 # Addresses of 10.0.0.0/8. `member` is the first of them; no list contains 203.0.113.9 or 2001:db8::9.
 awk 'BEGIN { srand(1); for (i = 0; i < 100000; i++)
     printf "10.%d.%d.%d\n", rand() * 256, rand() * 256, rand() * 256 }' >"$WORK/feed"
-python3 - "$WORK" "$(head -n 1 "$WORK/feed")" <<'EOP'
+for ((i = 0; i < ipv6; i++)); do printf '2001:db8:1::%x\n' "$i"; done >>"$WORK/feed"
+python3 - "$WORK" "$(head -n 1 "$WORK/feed")" "$ipv6" <<'EOP'
 import ipaddress
 import struct
 import sys
 
-work, member = sys.argv[1:]
+work, member, ipv6 = sys.argv[1:]
 UDP = struct.pack("!HHHH", 1, 2, 26, 0) + bytes(18)
 
 
@@ -63,7 +66,10 @@ def packet(source):
     return b"\x86\xdd" + head + address.packed + ipaddress.ip_address("2001:db8::1").packed
 
 
-for name, source in ("member", member), ("non-member", "203.0.113.9"), ("IPv6 non-member", "2001:db8::9"):
+packets = [("member", member), ("non-member", "203.0.113.9"), ("IPv6 non-member", "2001:db8::9")]
+if int(ipv6) > 0:
+    packets.append(("IPv6 member", "2001:db8:1::0"))
+for name, source in packets:
     with open(f"{work}/{name}.packet", "wb") as file:
         file.write(bytes(12) + packet(source) + UDP)
 EOP
@@ -76,7 +82,8 @@ for i in 0 1; do
     ip -n "$space" link set sieve0 up
     ip -n "$space" link set sieve1 up
     sieve=${trees[i]}/build/xdp-sieve
-    "$sieve" -q build --kind "$kind" --seed 1 -o "$WORK/$i.sieve" "$WORK/feed"
+    # shellcheck disable=SC2086 # several options
+    "$sieve" -q build --kind "$kind" --seed 1 ${build_options[i]} -o "$WORK/$i.sieve" "$WORK/feed"
     nsenter --net="/run/netns/$space" "$sieve" -q load sieve0 "listed=$WORK/$i.sieve${options[i]}"
     programs+=("$(ip -n "$space" -j link show sieve0 | jq '.[0].xdp.prog.id')")
 done

@@ -2,6 +2,7 @@
 // Hit marks of exact sets in the kernel: exactly those keys are marked that packets asked for, on whichever
 // processor, and while other keys come, go and move.
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <memory>
 #include <random>
@@ -9,18 +10,25 @@
 #include <thread>
 #include <vector>
 
+#include <bpf/bpf.h>
 #include <gtest/gtest.h>
 
 #include "bpf/bounded.hpp"
 #include "bpf/images.hpp"
+#include "libsieve/bench/bench_keys.hpp"
+#include "libsieve/bench/bench_object.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/filters/exact_kind.hpp"
+#include "libsieve/filters/kinds/exact/exact_lanes.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/kernel/grace_period.hpp"
 #include "libsieve/kernel/mapped_filter.hpp"
 #include "libsieve/kernel/scratch.hpp"
 #include "libsieve/keys/address_range.hpp"
 #include "libsieve/packets/carrier.hpp"
+
+#include "bpf/bench/bench_control.h"
+#include "sieve_bench.skel.h"
 
 namespace sieve::kernel {
 namespace {
@@ -85,6 +93,14 @@ class MarkedMap {
             });
         EXPECT_TRUE(read) << read.error().message;
         return marked;
+    }
+    /// Takes all marks of IPv4 addresses away.
+    void clear() {
+        const sieve_exact& exact = *sieve_exact_of(&filter_.lookup());
+        const std::uint64_t marks = exact::Lanes(exact).marks();
+        for (std::uint32_t word = 0; word < exact.words; word++)
+            std::atomic_ref(filter_.filter()[sieve_exact_line(word)].word[sieve_exact_index(word)])
+                .fetch_and(~marks);
     }
     /// The map would pass as an image: it has every key once, and counts them.
     void expect_intact() {
@@ -168,35 +184,76 @@ TEST_P(HitMarks, AreThoseOfTheKeysThatPacketsHad) {
 
 INSTANTIATE_TEST_SUITE_P(Hooks, HitMarks, testing::Values(HookPoint::xdp, HookPoint::ingress));
 
-/// Each member is asked for once, in any order, by one of several threads: words have many keys, so the
-/// threads mark keys of the same word at the same time.
-TEST(HitMark, OfManyProcessorsAtOnceAreAllSet) {
-    constexpr std::size_t threads = 3;
-    std::mt19937_64 random(2);
-    for (int round = 0; round < 6; round++) {
-        Addresses members;
-        const std::size_t count = bounded(600);
-        while (members.size() < count) members.insert(random_ipv4(random));
-        while (members.size() < count + count / 2) members.insert(random_ipv6(random));
-        std::vector<uint128> order(members.begin(), members.end());
-        std::shuffle(order.begin(), order.end(), random);
-        MarkedMap map(set_of(members));
-        std::vector<std::unique_ptr<Service>> services;
-        for (std::size_t i = 0; i < threads; i++) services.push_back(std::make_unique<Service>(map));
-        std::atomic<bool> go{false};
-        std::atomic<std::size_t> missed{0};
-        std::vector<std::thread> asking;
-        for (std::size_t i = 0; i < threads; i++)
-            asking.emplace_back([&, i] {
-                while (!go) std::this_thread::yield();
-                for (std::size_t at = i; at < order.size(); at += threads)
-                    missed += services[i]->matches(order[at]) ? 0 : 1;
-            });
-        go = true;
-        for (std::thread& one : asking) one.join();
-        EXPECT_EQ(missed, 0U);
-        EXPECT_TRUE(map.marked() == members);
+/// The same by the packet path's own code without a packet, so close together that two processors mark keys
+/// of one word at the same moment.
+TEST(HitMark, OfLookupsAtTheSameMomentAreAllSet) {
+    constexpr std::uint32_t own = 8;
+    constexpr std::size_t threads = 2;
+    KeySet keys(SIEVE_FIELD_SRC);
+    Addresses members;
+    for (std::uint32_t i = 0; i < own * threads; i++) {
+        keys.add_ipv4(bench_address(i));
+        members.insert(sieve_v4_mapped(bench_address(i)));
     }
+    MarkedMap map(keys);
+    std::vector<bench::BenchObject> objects;
+    for (std::uint32_t thread = 0; thread < threads; thread++) {
+        bench::BenchSizes sizes = bench::BenchSizes::without_peers(1, -1);
+        sizes.questions = own;
+        objects.push_back(value_or_fail(bench::BenchObject::load(sizes)));
+        ASSERT_TRUE(objects.back().put_filter(0, map.fd()));
+        for (std::uint32_t i = 0; i < own; i++) {
+            const bench_question question{.upper = 0,
+                                          .lower = sieve_v4_mapped(bench_address(i * threads + thread))};
+            ASSERT_EQ(bpf_map_update_elem(bpf_map__fd(objects.back().skeleton().maps.bench_questions), &i,
+                                          &question, BPF_ANY),
+                      0);
+        }
+        objects.back().control().first = 0;
+        objects.back().control().indices = own;
+        objects.back().control().lookups = own;
+    }
+    const std::size_t rounds = bounded(20'000);
+    std::atomic<std::size_t> begun{0}, done{0};
+    std::atomic<bool> failed{false};
+    const auto ask = [&](const bench::BenchObject& object) {
+        const std::array<std::uint8_t, 64> frame{};
+        if (!bench::run_program(bpf_program__fd(object.skeleton().progs.bench_ask_filter), frame, 1))
+            failed = true;
+    };
+    const auto await = [&](const std::atomic<std::size_t>& count, std::size_t wanted) {
+        for (int spins = 0; count < wanted && !failed; spins++)
+            if (spins % 1'000 == 999) std::this_thread::yield();
+    };
+    const auto stay_on = [](std::thread& thread, unsigned processor) {
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(processor, &one);
+        pthread_setaffinity_np(thread.native_handle(), sizeof(one), &one);
+    };
+    std::size_t incomplete = 0;
+    std::thread first([&] {
+        for (std::size_t round = 1; round <= rounds && !failed; round++) {
+            map.clear();
+            begun++;
+            ask(objects[0]);
+            await(done, round);
+            incomplete += map.marked() == members ? 0 : 1;
+        }
+    });
+    std::thread other([&] {
+        for (std::size_t round = 1; round <= rounds && !failed; round++) {
+            await(begun, round);
+            ask(objects[1]);
+            done++;
+        }
+    });
+    stay_on(first, 0);
+    stay_on(other, std::thread::hardware_concurrency() - 1);
+    first.join();
+    other.join();
+    ASSERT_FALSE(failed);
+    EXPECT_EQ(incomplete, 0U) << "of " << rounds;
 }
 
 /// A table that is nearly full, so that keys move with every change. Half of its members are asked for once,
