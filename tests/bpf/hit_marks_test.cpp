@@ -77,7 +77,7 @@ class MarkedMap {
 
     [[nodiscard]] int fd() const { return map_.fd(); }
     [[nodiscard]] ChangeableTable& table() { return *table_; }
-    TableChange change(const KeySet& removed, const KeySet& added) {
+    TableChangeResult change(const KeySet& removed, const KeySet& added) {
         return value_or_fail(table_->change(removed, added, [this] {
             waits_++;
             return grace_period();
@@ -306,7 +306,7 @@ void stay_while_keys_move(bool ipv6) {
             }
             Addresses in;
             for (int i = 0; i < 4; i++) in.insert(draw());
-            const TableChange did = map.change(set_of(out), set_of(in));
+            const TableChangeResult did = map.change(set_of(out), set_of(in));
             ASSERT_EQ(did.removed, out.size());
             for (const uint128 one : in)
                 if (map.table().contains(key_of(one))) guests.push_back(one);

@@ -17,7 +17,7 @@ class ChangeTable : public testing::Test {
   protected:
     Files files;
     FakeKernel kernel;
-    TableChange change;
+    NextTable change;
 
     ChangeTable() {
         kernel.put("a", SIEVE_ACTION_COUNT);

@@ -20,7 +20,7 @@ namespace sieve::control {
 namespace {
 
 // Checks that the filters to be kept are still in force and that redirected packets can reach their targets.
-Status check_hook(Kernel& kernel, const TableChange& change, const kernel::Hook& hook) {
+Status check_hook(Kernel& kernel, const NextTable& change, const kernel::Hook& hook) {
     SIEVE_TRY(refuse_on_probation(kernel, hook));
     const kernel::TableInForce now = kernel.read_table(hook);
     for (std::size_t i = 0; i < change.table.sets.size(); i++) {
@@ -38,10 +38,10 @@ Status check_hook(Kernel& kernel, const TableChange& change, const kernel::Hook&
 
 } // namespace
 
-Result<PreparedTable> PreparedTable::prepare(Kernel& kernel, TableChange given, const Observer& observer,
+Result<PreparedTable> PreparedTable::prepare(Kernel& kernel, NextTable given, const Observer& observer,
                                              Safety safety) {
     PreparedTable coming(kernel, std::move(given), std::move(safety));
-    const TableChange& change = coming.change_;
+    const NextTable& change = coming.change_;
     const TableSpec& spec = change.table;
     SIEVE_TRY(check_names(spec.sets));
     SIEVE_ASSIGN(const std::vector<SetAction> actions, find_actions(kernel, spec.sets, spec.default_action));

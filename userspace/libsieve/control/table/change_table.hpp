@@ -26,7 +26,7 @@ struct KeptFilter {
     [[nodiscard]] friend bool operator==(const KeptFilter&, const KeptFilter&) = default;
 };
 
-struct TableChange {
+struct NextTable {
     TableSpec table;                             // the wanted table; mode, rank and force are ignored
     std::vector<std::optional<KeptFilter>> kept; // for each set; nothing: its filter comes from its sources
 };
@@ -47,7 +47,7 @@ struct TableChanged {
 class PreparedTable {
   public:
     // Builds and tests the filters. Changes nothing. `kernel` and what `safety` points to outlive the result.
-    [[nodiscard]] static Result<PreparedTable> prepare(Kernel& kernel, TableChange change,
+    [[nodiscard]] static Result<PreparedTable> prepare(Kernel& kernel, NextTable change,
                                                        const Observer& observer, Safety safety);
     // Compares with what is in force now. The caller holds the lock until after commit().
     [[nodiscard]] Status check();
@@ -55,11 +55,11 @@ class PreparedTable {
     [[nodiscard]] Result<TableChanged> commit();
 
   private:
-    PreparedTable(Kernel& kernel, TableChange change, Safety safety)
+    PreparedTable(Kernel& kernel, NextTable change, Safety safety)
         : kernel_(&kernel), change_(std::move(change)), safety_(std::move(safety)) {}
 
     Kernel* kernel_;
-    TableChange change_;
+    NextTable change_;
     Safety safety_;
     PreparedSets prepared_{};
     kernel::WantedTable wanted_{};

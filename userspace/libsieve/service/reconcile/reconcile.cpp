@@ -543,7 +543,7 @@ Result<PreparedHook> PreparedHook::prepare(control::Kernel& kernel, const Config
                      control::PreparedApply::prepare(kernel, std::move(table), observer, parts->safe.get()));
         parts->prepared = std::move(prepared);
     } else {
-        control::TableChange change{.table = std::move(table), .kept = {}};
+        control::NextTable change{.table = std::move(table), .kept = {}};
         for (std::size_t i = 0; i < sets; i++) change.kept.push_back(plan.sets[i].kept);
         SIEVE_ASSIGN(auto prepared,
                      control::PreparedTable::prepare(kernel, std::move(change), observer, parts->safe.get()));
