@@ -9,7 +9,8 @@
 # Both trees must be built. Each program judges with a set of 100,000 addresses that its own build made, of kind
 # `xorsat` unless another one is named: the builds need not agree on what addresses get by default. The new build's set
 # has the options, such as `dport=2`, and its image those of `build`, such as `--hits`, so that two times the same tree
-# shows what they cost; the packets are UDP from port 1 to port 2. IPV6=20000 adds as many IPv6 addresses to the list. Compare the minimum first: other work on the machine disturbs it least.
+# shows what they cost; the packets are UDP from port 1 to port 2. IPV6=20000 adds as many IPv6 addresses to the list.
+# Compare the minimum first: other work on the machine disturbs it least.
 set -euo pipefail
 
 [ $# -ge 2 ] || {

@@ -25,7 +25,7 @@
  * Raised with every change of this file, and of what a packet reads of an image. The controller refuses a
  * program with another number.
  */
-#define SIEVE_ABI 10
+#define SIEVE_ABI 11
 
 #define SIEVE_MAX_SETS 16
 #define SIEVE_BANKS 2

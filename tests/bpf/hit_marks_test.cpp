@@ -7,6 +7,7 @@
 #include <memory>
 #include <random>
 #include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -182,7 +183,8 @@ TEST_P(HitMarks, AreThoseOfTheKeysThatPacketsHad) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Hooks, HitMarks, testing::Values(HookPoint::xdp, HookPoint::ingress));
+INSTANTIATE_TEST_SUITE_P(Hooks, HitMarks, testing::Values(HookPoint::xdp, HookPoint::ingress),
+                         [](const auto& info) { return std::string(hook_point_name(info.param)); });
 
 /// The same by the packet path's own code without a packet, so close together that two processors mark keys
 /// of one word at the same moment.

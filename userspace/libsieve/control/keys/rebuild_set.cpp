@@ -12,7 +12,7 @@
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/control/access/hold_lock.hpp"
 #include "libsieve/control/keys/exact_set.hpp"
-#include "libsieve/control/keys/hit_marks.hpp"
+#include "libsieve/control/table/hit_marks.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/keys/key_order.hpp"
 #include "libsieve/util/clock.hpp"

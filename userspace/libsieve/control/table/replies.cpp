@@ -8,8 +8,8 @@
 #include <fmt/core.h>
 
 #include "libsieve/control/access/hold_lock.hpp"
-#include "libsieve/control/keys/hit_marks.hpp"
 #include "libsieve/control/safety/lockout.hpp"
+#include "libsieve/control/table/hit_marks.hpp"
 #include "libsieve/kernel/flow_memory.hpp"
 #include "libsieve/util/unfinished.hpp"
 

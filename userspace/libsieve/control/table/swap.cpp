@@ -7,11 +7,11 @@
 #include <fmt/core.h>
 
 #include "libsieve/control/access/hold_lock.hpp"
-#include "libsieve/control/keys/hit_marks.hpp"
 #include "libsieve/control/safety/allowlist.hpp"
 #include "libsieve/control/safety/lockout.hpp"
 #include "libsieve/control/safety/undone_changes.hpp"
 #include "libsieve/control/table/end_probation.hpp"
+#include "libsieve/control/table/hit_marks.hpp"
 #include "libsieve/control/table/prepare.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/control/keys/hit_marks.hpp"
+#include "libsieve/control/table/hit_marks.hpp"
 
+#include <memory>
 #include <utility>
 #include <vector>
 
-#include "libsieve/control/keys/exact_set.hpp"
+#include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 
 namespace sieve::control {
@@ -16,29 +17,48 @@ bool has_marks(const sieve_lookup& lookup) {
     return kind != nullptr && kind->has_marks(lookup);
 }
 
+struct MarkedTable {
+    std::unique_ptr<RunningFilter> filter; // owns what the table changes
+    std::unique_ptr<ChangeableTable> table;
+
+    static Result<MarkedTable> open(Kernel& kernel, std::uint32_t map_id) {
+        MarkedTable open;
+        SIEVE_ASSIGN(open.filter, kernel.open_filter(map_id));
+        RunningFilter& filter = *open.filter;
+        SIEVE_ASSIGN(
+            open.table,
+            kind_of(filter.lookup()).exact()->open_table(filter.lookup(), filter.file(), filter.lines()));
+        if (open.table->unsettled()) SIEVE_TRY(open.table->settle([&] { return kernel.grace_period(); }));
+        return open;
+    }
+};
+
 struct Succession {
-    OpenTable from;
-    OpenTable to;
+    MarkedTable from;
+    MarkedTable to;
 
     void copy() const {
-        static_cast<void>(from.for_each_entry(0, [this](const sieve_key& key, std::uint64_t, bool hit) {
-            if (hit) to.table->mark(key);
-        }));
+        const sieve_lookup& lookup = from.filter->lookup();
+        static_cast<void>(kind_of(lookup).exact()->for_each_entry(
+            lookup, from.filter->lines(), 0, [this](const sieve_key& key, std::uint64_t, bool hit) {
+                if (hit) to.table->mark(key);
+            }));
     }
 };
 
 std::vector<Succession> successions(Kernel& kernel, const kernel::Hook& hook,
                                     std::span<const ReadySet> fresh) {
     std::vector<Succession> all;
-    const kernel::TableInForce now = kernel.read_table(hook);
     for (const ReadySet& set : fresh) {
+        if (!has_marks(set.image.lookup())) continue;
+        const kernel::TableInForce now = kernel.read_table(hook);
         const kernel::SetInForce* before = now.find(set.name);
-        if (before == nullptr || !has_marks(set.image.lookup())) continue;
+        if (before == nullptr) continue;
         const Result<kernel::FilterHeader> header = kernel.read_filter(before->map_id);
         if (!header || !has_marks(header->lookup) || header->lookup.fields != set.image.lookup().fields)
             continue;
-        Result<OpenTable> from = open_table(kernel, set.name, before->map_id);
-        Result<OpenTable> to = open_table(kernel, set.name, set.maps.filter_id);
+        Result<MarkedTable> from = MarkedTable::open(kernel, before->map_id);
+        Result<MarkedTable> to = MarkedTable::open(kernel, set.maps.filter_id);
         if (from && to) all.push_back({std::move(*from), std::move(*to)});
     }
     return all;
