@@ -55,7 +55,7 @@ std::string age_of(std::uint64_t since) {
 }
 
 // "0.3 %", of the packets; "-" if there were none.
-std::string dropped_share(const fleet::Traffic& traffic) {
+std::string dropped_share(const fleet::NodeTraffic& traffic) {
     if (traffic.packets == 0) return "-";
     return fmt::format("{:.1f}%",
                        100 * static_cast<double>(traffic.dropped) / static_cast<double>(traffic.packets));
