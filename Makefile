@@ -44,7 +44,7 @@ $(B)/userspace/libsieve/filters/%.o $(B)/userspace/libsieve/build/%.o: CXXFLAGS 
 # A filter's bits depend on its list and its seed only, not on the processor: for arm64, g++ would join products and sums where
 # it can, and round once instead of twice.
 $(B)/userspace/libsieve/filters/%.o $(B)/userspace/libsieve/build/%.o \
-$(B)/userspace/libsieve/analysis/%.o: CXXFLAGS += -ffp-contract=off
+$(B)/userspace/libsieve/analysis/%.o $(B)/userspace/sieve-lab/analysis/%.o: CXXFLAGS += -ffp-contract=off
 # Tests and front ends compile in half the time so, and leave all work to libsieve.
 $(B)/tests/unit/%.o $(B)/tests/bpf/%.o $(B)/tests/service/%.o $(B)/tests/fleet/%.o $(B)/userspace/front-end/%.o \
 $(B)/userspace/xdp-sieve/%.o $(B)/userspace/xdp-sieved/%.o $(B)/userspace/sieve-bench/%.o \
@@ -198,7 +198,7 @@ $(FLEET_PROGRAMS): $(B)/fleet/%: $(B)/userspace/xdp-sieve-fleet/%/main.o $(call 
 		$(call libraries,xdp-sieve xdp-sieved) $(FRONT_END) $(FLEET)
 	$(LINK) $(FLEET_LIBS) $(SERVICE_LIBS) $(LIBS) -o $@
 
-$(B)/sieve-lab: $(call main_of,sieve-lab) $(call libraries,sieve-lab sieve-lab/simulations) $(LIBSIEVE)
+$(B)/sieve-lab: $(call main_of,sieve-lab) $(call libraries,sieve-lab sieve-lab/%) $(LIBSIEVE)
 	$(LINK) $(LIBS) -o $@
 
 $(B)/sieve-bench: $(call main_of,sieve-bench) $(call libraries,sieve-bench) $(FRONT_END) $(MEASURING) $(LIBSIEVE)

@@ -9,8 +9,8 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/analysis/classic_bloom.hpp"
 #include "libsieve/analysis/standard_bloom.hpp"
+#include "sieve-lab/analysis/classic_bloom.hpp"
 #include "sieve-lab/experiment.hpp"
 
 namespace sieve::lab {

@@ -15,11 +15,11 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/analysis/cuckoo.hpp"
 #include "libsieve/filters/kinds/exact/exact_geometry.hpp"
 #include "libsieve/filters/kinds/exact/exact_ipv4.hpp"
 #include "libsieve/filters/kinds/exact/exact_lanes.hpp"
 #include "libsieve/filters/kinds/exact/exact_table.hpp"
+#include "sieve-lab/analysis/cuckoo.hpp"
 #include "sieve-lab/experiment.hpp"
 
 namespace sieve::lab {

@@ -7,9 +7,9 @@
 
 #include <gtest/gtest.h>
 
-#include "libsieve/analysis/classic_bloom.hpp"
 #include "libsieve/analysis/less_hashing.hpp"
 #include "libsieve/analysis/standard_bloom.hpp"
+#include "sieve-lab/analysis/classic_bloom.hpp"
 
 namespace sieve::schemes {
 namespace {

@@ -18,7 +18,6 @@
 
 #include <sieve/exact_table.h>
 
-#include "libsieve/analysis/cuckoo.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/filters/kinds/exact/exact_geometry.hpp"
 #include "libsieve/filters/kinds/exact/exact_ipv4.hpp"
@@ -28,6 +27,7 @@
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/util/parallel.hpp"
 #include "model/image_model.hpp"
+#include "sieve-lab/analysis/cuckoo.hpp"
 
 namespace sieve {
 namespace {

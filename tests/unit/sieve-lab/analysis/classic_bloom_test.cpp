@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // Published numbers: Grandi, section 3. Python's fractions computed the exact rationals from (18).
-#include "libsieve/analysis/classic_bloom.hpp"
+#include "sieve-lab/analysis/classic_bloom.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sampling.hpp"
+#include "unit/analysis/sampling.hpp"
 
 namespace sieve::analysis::classic_bloom {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/analysis/classic_bloom.hpp"
+#include "sieve-lab/analysis/classic_bloom.hpp"
 
 #include <cassert>
 #include <cmath>

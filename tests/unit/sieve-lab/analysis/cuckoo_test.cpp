@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/analysis/cuckoo.hpp"
+#include "sieve-lab/analysis/cuckoo.hpp"
 
 #include <cmath>
 
