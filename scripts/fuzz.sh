@@ -72,10 +72,12 @@ check_runs() {
 # comparisons, and pointers are among them). It throws away what it finds. Its time limits only stop hangs: no load on
 # the machine comes near them.
 run() {
-    local target=$1 options=() before=() found
+    local target=$1 options=() before=() found words
     found=$BUILD/found/$target
     mkdir -p "$found" "$LOGS" "$CORPUS/$target"
-    [ ! -f "tests/fuzz/$target.dict" ] || options+=("-dict=tests/fuzz/$target.dict")
+    for words in "$BUILD/$target.dict" "tests/fuzz/$target.dict"; do
+        [ ! -f "$words" ] || { options+=("-dict=$words") && break; }
+    done
     options+=("-max_len=$(longest "$target")" "-artifact_prefix=$BUILD/$target-" -print_final_stats=1)
     options+=(-rss_limit_mb=3000)
     case $mode in

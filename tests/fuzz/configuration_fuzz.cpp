@@ -4,10 +4,12 @@
 // What must hold: mistakes are in the order of the file and inside it. A configuration without a mistake uses
 // every set. Its printed form reads back to the same configuration.
 #include <algorithm>
+#include <set>
 #include <string>
 
 #include "fuzz/support.hpp"
 #include "libsieve/service/config/configuration_reader.hpp"
+#include "libsieve/service/config/configuration_tables.hpp"
 #include "libsieve/service/config/configuration_text.hpp"
 
 namespace {
@@ -27,7 +29,7 @@ void check_mistakes(const std::vector<Mistake>& mistakes, const std::string& tex
 }
 
 void check_uses(const Configuration& configuration) {
-    FUZZ_REQUIRE(!configuration.interfaces.empty());
+    FUZZ_REQUIRE(!configuration.interfaces.empty() || configuration.fleet);
     for (const InterfaceConfiguration& entry : configuration.interfaces) {
         FUZZ_REQUIRE(!entry.sets.empty());
         for (const std::string& name : entry.sets) FUZZ_REQUIRE(configuration.find_set(name) != nullptr);
@@ -43,6 +45,14 @@ void check_uses(const Configuration& configuration) {
 }
 
 } // namespace
+
+extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
+    std::set<std::string> words;
+    for (const TableFacts& table : configuration_tables())
+        for (const KeyFacts& key : table.keys) words.insert(key.name + " = ");
+    sieve::fuzz::print_words(*argc, *argv, words);
+    return 0;
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const std::string text(data, data + size);

@@ -31,7 +31,13 @@ FUZZ_OWN_OBJ := $(patsubst %,$(FUZZ)/%.o,$(basename $(wildcard tests/fuzz/*.cpp 
 
 .PHONY: fuzz fuzz-build fuzz-stack
 
-fuzz-build: $(FUZZ_BIN)
+# The words of these targets' dictionaries that the code lists itself.
+FUZZ_DICT    := $(FUZZ)/configuration.dict $(FUZZ)/set_argument.dict
+
+fuzz-build: $(FUZZ_BIN) $(FUZZ_DICT)
+
+$(FUZZ_DICT): $(FUZZ)/%.dict: tests/fuzz/%.dict $(FUZZ)/%
+	{ cat $< && $(FUZZ)/$* --words; } >$@
 
 # TIME: seconds for each target. TARGETS: some of the targets. Without TARGETS, root also fuzzes against the stack.
 fuzz: fuzz-build

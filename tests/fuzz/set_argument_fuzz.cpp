@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -131,7 +132,8 @@ Wanted read(const std::string& text) {
                 i++;
             }
         } else if (name == "dport" || name == "sport" || name == "proto") {
-            // A condition, whose values this model does not judge. They go on as long as pieces look like values.
+            // A condition, whose values this model does not judge. They go on as long as pieces look like
+            // values.
             wanted.known = false;
             while (i + 1 < pieces.size() && is_value_of(name, pieces[i + 1])) i++;
         } else if (std::ranges::find(other_options, name) != other_options.end()) {
@@ -145,6 +147,18 @@ Wanted read(const std::string& text) {
 }
 
 } // namespace
+
+extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
+    std::set<std::string> words;
+    for (const sieve::cli::SetOption& option : sieve::cli::set_options()) {
+        if (option.value_optional) words.insert(std::string(",") + option.name);
+        words.insert(std::string(",") + option.name + (option.value != nullptr ? "=" : ""));
+    }
+    for (const sieve::control::BuildOption& option : sieve::control::build_options())
+        words.insert(std::string(",") + option.name + (option.value != nullptr ? "=" : ""));
+    print_words(*argc, *argv, words);
+    return 0;
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const std::string text(data, data + size);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -42,6 +43,13 @@ inline std::string_view& subject() {
             std::fprintf(stderr, "\\x%02x", static_cast<unsigned char>(sign));
     if (!subject().empty()) std::fputc('\n', stderr);
     std::abort();
+}
+
+// `TARGET --words`: prints the words as the lines of a dictionary, and ends the process.
+inline void print_words(int argc, const char* const* argv, const std::set<std::string>& words) {
+    if (argc != 2 || std::string_view(argv[1]) != "--words") return;
+    for (const std::string& word : words) std::printf("\"%s\"\n", word.c_str());
+    std::exit(0);
 }
 
 // Counts checks, of which one execution may make several, and prints the total when the process ends.

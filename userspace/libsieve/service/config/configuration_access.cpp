@@ -3,7 +3,6 @@
 
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include <fmt/core.h>
 
@@ -13,41 +12,21 @@ namespace sieve::service {
 
 namespace {
 
-void read_word(Section& section, std::string_view name, std::string_view what, std::string& into) {
-    if (std::optional<std::string> text = section.text(name, what)) into = std::move(*text);
-}
+constexpr const char* username = "a user name without a colon";
+constexpr const char* password_file = "a file with the user's password";
 
-// A user name and the file of the password.
-void read_user(Section& section, const std::filesystem::path& folder, const std::string& prefix,
-               std::string& username, std::string& password_file) {
-    read_word(section, prefix + "username", "a user name without a colon", username);
-    read_path(section, folder, prefix + "password-file", "a file with the user's password", password_file);
-}
-
-void read_proxy(Section& section, const std::filesystem::path& folder, ProxyAccess& into) {
-    if (std::optional<std::string> url = section.text("proxy", "the URL of a proxy"))
-        into = {.url = std::move(*url)};
-    read_user(section, folder, "proxy-", into.username, into.password_file);
-}
-
-void read_way_keys(Section& section, const std::filesystem::path& folder, HttpAccess& into) {
-    read_proxy(section, folder, into.proxy);
-    read_word(section, "user-agent", "a name, such as \"Mozilla/5.0\"", into.user_agent);
-}
-
-void read_server_keys(Section& section, const std::filesystem::path& folder, ServerAccess& into) {
-    read_path(section, folder, "certificates", "a file with certificates (PEM) of the authorities to trust",
-              into.certificates);
-    read_path(section, folder, "client-certificate", "a file with our certificate (PEM)",
-              into.client_certificate);
-    read_path(section, folder, "client-key", "a file with the certificate's key (PEM)", into.client_key);
-}
-
-// What comes from another table was judged there.
-void note(Section& section, const std::vector<AccessMistake>& mistakes) {
-    for (const AccessMistake& mistake : mistakes)
-        if (const toml::node* node = section.find(mistake.key))
-            section.mistake(*node, mistake.key, mistake.message);
+const KeyList<ProxyAccess>& proxy_keys() {
+    static const KeyList<ProxyAccess> keys = {
+        {"proxy", "URL",
+         [](Section& section, const KeyContext&, ProxyAccess& into) {
+             if (std::optional<std::string> url = section.text("proxy", "the URL of a proxy"))
+                 into = {.url = std::move(*url)};
+         },
+         [](TomlText& text, const ProxyAccess& proxy) { text.word("proxy", proxy.url); }},
+        text_key("proxy-username", "name", username, &ProxyAccess::username),
+        path_key("proxy-password-file", password_file, &ProxyAccess::password_file),
+    };
+    return keys;
 }
 
 } // namespace
@@ -74,22 +53,34 @@ void read_url(Section& section, std::string_view name, std::string& into) {
     into = *text;
 }
 
-void read_server_access(Section& section, const std::filesystem::path& folder, ServerAccess& into) {
-    read_server_keys(section, folder, into);
-    note(section, mistakes_of(into));
+const KeyList<ServerAccess>& server_access_keys() {
+    static const KeyList<ServerAccess> keys = {
+        path_key("certificates", "a file with certificates (PEM) of the authorities to trust",
+                 &ServerAccess::certificates),
+        path_key("client-certificate", "a file with our certificate (PEM)",
+                 &ServerAccess::client_certificate),
+        path_key("client-key", "a file with the certificate's key (PEM)", &ServerAccess::client_key),
+    };
+    return keys;
 }
 
-void read_way(Section& section, const std::filesystem::path& folder, HttpAccess& into) {
-    read_way_keys(section, folder, into);
-    note(section, mistakes_of(into));
+const KeyList<HttpAccess>& way_keys() {
+    static const KeyList<HttpAccess> keys = joined<HttpAccess>({
+        keys_of_part(&HttpAccess::proxy, proxy_keys()),
+        {text_key("user-agent", "name", "a name, such as \"Mozilla/5.0\"", &HttpAccess::user_agent)},
+    });
+    return keys;
 }
 
-void read_http_access(Section& section, const std::filesystem::path& folder, HttpAccess& into) {
-    read_server_keys(section, folder, into.server);
-    read_path(section, folder, "header-file", "a file with lines `NAME: VALUE`", into.header_file);
-    read_user(section, folder, "", into.username, into.password_file);
-    read_way_keys(section, folder, into);
-    note(section, mistakes_of(into));
+const KeyList<HttpAccess>& http_access_keys() {
+    static const KeyList<HttpAccess> keys = joined<HttpAccess>({
+        keys_of_part(&HttpAccess::server, server_access_keys()),
+        {path_key("header-file", "a file with lines `NAME: VALUE`", &HttpAccess::header_file),
+         text_key("username", "name", username, &HttpAccess::username),
+         path_key("password-file", password_file, &HttpAccess::password_file)},
+        way_keys(),
+    });
+    return keys;
 }
 
 } // namespace sieve::service

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "libsieve/service/config/configuration_section.hpp"
+#include "libsieve/service/config/configuration_keys.hpp"
 #include "libsieve/service/download/http_access.hpp"
 
 namespace sieve::service {
@@ -15,19 +15,44 @@ namespace sieve::service {
 void read_path(Section& section, const std::filesystem::path& folder, std::string_view name,
                std::string_view what, std::string& into);
 
+template <class Table>
+[[nodiscard]] ConfigurationKey<Table> path_key(const char* name, const char* what,
+                                               std::string Table::*member) {
+    return {name, "file",
+            [=](Section& section, const KeyContext& context, Table& into) {
+                read_path(section, context.folder, name, what, into.*member);
+            },
+            [=](TomlText& text, const Table& table) { text.word(name, table.*member); }};
+}
+
 // An http or https URL with a host. What a mistake shows of it has no password.
 void read_url(Section& section, std::string_view name, std::string& into);
 inline constexpr std::string_view url_form = "an http or https URL with a host";
 void expected_url(Section& section, const toml::node& node, std::string_view name,
                   std::string_view what = url_form);
 
+template <class Table>
+[[nodiscard]] ConfigurationKey<Table> url_key(const char* name, std::string Table::*member) {
+    return {name, "URL",
+            [=](Section& section, const KeyContext&, Table& into) { read_url(section, name, into.*member); },
+            [=](TomlText& text, const Table& table) { text.word(name, table.*member); }};
+}
+
 // `certificates`, `client-certificate` and `client-key`.
-void read_server_access(Section& section, const std::filesystem::path& folder, ServerAccess& into);
+[[nodiscard]] const KeyList<ServerAccess>& server_access_keys();
 
 // `proxy` with its user, and `user-agent`. A proxy takes the place of another one, user and all.
-void read_way(Section& section, const std::filesystem::path& folder, HttpAccess& into);
+[[nodiscard]] const KeyList<HttpAccess>& way_keys();
 
 // All keys of HttpAccess.
-void read_http_access(Section& section, const std::filesystem::path& folder, HttpAccess& into);
+[[nodiscard]] const KeyList<HttpAccess>& http_access_keys();
+
+// Notes how the keys do not go together. What comes from another table was judged there.
+template <class Access>
+void check_access(Section& section, const Access& access) {
+    for (const AccessMistake& mistake : mistakes_of(access))
+        if (const toml::node* node = section.find(mistake.key))
+            section.mistake(*node, mistake.key, mistake.message);
+}
 
 } // namespace sieve::service

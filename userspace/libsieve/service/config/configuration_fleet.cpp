@@ -29,115 +29,159 @@ bool is_server(const std::string& text) {
     return text.find('\0') == std::string::npos && check_url(text);
 }
 
-// One table of the fleet's.
-class FleetTable {
-  public:
-    FleetTable(Mistakes& mistakes, const toml::table& table, std::string key,
-               const std::filesystem::path& folder)
-        : section_(mistakes, table, std::move(key)), table_(table), folder_(folder) {}
-
-    void name(std::string_view key, std::string& into) {
-        const std::optional<std::string> text = section_.text(key, name_form);
-        if (!text) return;
-        if (!is_name(*text)) section_.expected(*table_.get(key), key, name_form);
-        into = *text;
-    }
-    void words(std::string_view key, std::vector<std::string>& into) {
-        section_.texts(key, name_form, [&](const toml::node& node, const std::string& text) {
-            if (!is_name(text)) return section_.expected(node, key, name_form);
-            into.push_back(text);
-        });
-    }
-    void path(std::string_view key, std::string_view what, std::string& into) {
-        read_path(section_, folder_, key, what, into);
-    }
-    void paths(std::string_view key, std::string_view what, std::vector<std::string>& into) {
-        section_.texts(key, what, [&](const toml::node& node, const std::string& text) {
-            if (text.empty() || text.find('\0') != std::string::npos)
-                return section_.expected(node, key, what);
-            into.push_back((folder_ / text).lexically_normal().string());
-        });
-    }
-    void servers(std::string_view key, std::vector<std::string>& into) {
-        section_.texts(key, url_form, [&](const toml::node& node, const std::string& text) {
-            if (!is_server(text)) return expected_url(section_, node, key);
-            into.push_back(without_slash(text));
-        });
-    }
-    void server(std::string_view key, std::string& into) {
-        read_url(section_, key, into);
-        into = without_slash(std::move(into));
-    }
-    void access(ServerAccess& into) { read_server_access(section_, folder_, into); }
-    // What must be there.
-    void require(std::string_view key, bool there, std::string_view what) {
-        if (!there && table_.get(key) == nullptr)
-            section_.mistake(fmt::format("no {}: expected {}", key, what));
-        else if (!there && table_.get(key)->is_array() && table_.get(key)->as_array()->empty())
-            section_.mistake(*table_.get(key), key, fmt::format("empty, expected {}", what));
-    }
-    Section& section() { return section_; }
-
-  private:
-    static std::string without_slash(std::string url) {
-        while (url.ends_with('/')) url.pop_back();
-        return url;
-    }
-
-    Section section_;
-    const toml::table& table_;
-    const std::filesystem::path& folder_;
-};
-
-void read_etcd(FleetTable& table, FleetEtcd& etcd) {
-    table.servers("endpoints", etcd.endpoints);
-    table.require("endpoints", !etcd.endpoints.empty(), "[\"https://HOST:2379\"]");
-    table.access(etcd.access);
-    if (const auto user = table.section().text("user", "a user of etcd")) etcd.user = *user;
-    table.path("password-file", "a file with the user's password", etcd.password_file);
-    if (etcd.user.empty() != etcd.password_file.empty())
-        table.section().mistake("expected user and password-file together, or neither");
-    table.section().finish();
+std::string without_slash(std::string url) {
+    while (url.ends_with('/')) url.pop_back();
+    return url;
 }
 
-void read_store(FleetTable& table, FleetStore& store) {
-    table.server("url", store.url);
-    table.require("url", !store.url.empty(), "the URL of the store's folder or bucket");
-    table.access(store.access);
-    table.path("credentials-file", "a file with USER:PASSWORD", store.credentials_file);
-    table.name("region", store.region);
+// A name. `meaning`: what an empty one means.
+template <class Table>
+ConfigurationKey<Table> name_key(const char* name, const char* form, std::string Table::*member,
+                                 const char* meaning = "") {
+    return {name, form,
+            [=](Section& section, const KeyContext&, Table& into) {
+                const std::optional<std::string> text = section.text(name, name_form);
+                if (!text) return;
+                if (!is_name(*text)) section.expected(*section.find(name), name, name_form);
+                into.*member = *text;
+            },
+            [=](TomlText& text, const Table& table) {
+                if ((table.*member).empty() && *meaning != '\0')
+                    text.none(name, meaning);
+                else
+                    text.word(name, table.*member);
+            }};
+}
+
+template <class Table>
+ConfigurationKey<Table> list_key(const char* name, const char* form,
+                                 void (*read)(Section&, const KeyContext&, std::vector<std::string>&),
+                                 std::vector<std::string> Table::*member) {
+    return {name, form,
+            [=](Section& section, const KeyContext& context, Table& into) {
+                read(section, context, into.*member);
+            },
+            [=](TomlText& text, const Table& table) { text.key(name, list_of(table.*member)); }};
+}
+
+void read_trusted_keys(Section& section, const KeyContext& context, std::vector<std::string>& into) {
+    constexpr std::string_view key = "trusted-keys";
+    constexpr std::string_view what = "files of public keys";
+    section.texts(key, what, [&](const toml::node& node, const std::string& text) {
+        if (text.empty() || text.find('\0') != std::string::npos) return section.expected(node, key, what);
+        into.push_back((context.folder / text).lexically_normal().string());
+    });
+}
+
+void read_labels(Section& section, const KeyContext&, std::vector<std::string>& into) {
+    section.texts("labels", name_form, [&](const toml::node& node, const std::string& text) {
+        if (!is_name(text)) return section.expected(node, "labels", name_form);
+        into.push_back(text);
+    });
+}
+
+void read_endpoints(Section& section, const KeyContext&, std::vector<std::string>& into) {
+    section.texts("endpoints", url_form, [&](const toml::node& node, const std::string& text) {
+        if (!is_server(text)) return expected_url(section, node, "endpoints");
+        into.push_back(without_slash(text));
+    });
+}
+
+void read_store_url(Section& section, const KeyContext&, FleetStore& into) {
+    read_url(section, "url", into.url);
+    into.url = without_slash(std::move(into.url));
+}
+
+void write_rate(TomlText& text, const FleetStore& store) {
+    if (store.rate == 0)
+        text.none("rate", "no limit");
+    else
+        text.key("rate", whole_of(store.rate));
+}
+
+// What must be there.
+void require(Section& section, std::string_view key, bool there, std::string_view what) {
+    if (there) return;
+    const toml::node* node = section.find(key);
+    if (node == nullptr)
+        section.mistake(fmt::format("no {}: expected {}", key, what));
+    else if (node->is_array() && node->as_array()->empty())
+        section.mistake(*node, key, fmt::format("empty, expected {}", what));
+}
+
+void read_etcd(Section& section, const KeyContext& context, FleetEtcd& etcd) {
+    read_keys(etcd_keys(), section, context, etcd);
+    require(section, "endpoints", !etcd.endpoints.empty(), "[\"https://HOST:2379\"]");
+    check_access(section, etcd.access);
+    if (etcd.user.empty() != etcd.password_file.empty())
+        section.mistake("expected user and password-file together, or neither");
+}
+
+void read_store(Section& section, const KeyContext& context, FleetStore& store) {
+    read_keys(store_keys(), section, context, store);
+    require(section, "url", !store.url.empty(), "the URL of the store's folder or bucket");
+    check_access(section, store.access);
     if (!store.region.empty() && store.credentials_file.empty())
-        table.section().mistake("region is of S3, which also needs a credentials-file");
-    table.section().bytes("rate", store.rate);
-    table.section().finish();
+        section.mistake("region is of S3, which also needs a credentials-file");
 }
 
 } // namespace
 
-FleetConfiguration read_fleet(Mistakes& mistakes, const toml::table& table,
-                              const std::filesystem::path& folder) {
+const KeyList<FleetConfiguration>& fleet_keys() {
+    using Fleet = FleetConfiguration;
+    static const KeyList<Fleet> keys = {
+        name_key("name", "fleet", &Fleet::name),
+        list_key("trusted-keys", "[file, ...]", read_trusted_keys, &Fleet::trusted_keys),
+        name_key("node", "name", &Fleet::node, "the host name"),
+        list_key("labels", "[label, ...]", read_labels, &Fleet::labels),
+        time_key("report", longest_report_interval, &Fleet::report),
+    };
+    return keys;
+}
+
+const KeyList<FleetEtcd>& etcd_keys() {
+    static const KeyList<FleetEtcd> keys = joined<FleetEtcd>({
+        {list_key("endpoints", "[URL, ...]", read_endpoints, &FleetEtcd::endpoints)},
+        keys_of_part(&FleetEtcd::access, server_access_keys()),
+        {text_key("user", "name", "a user of etcd", &FleetEtcd::user),
+         path_key("password-file", "a file with the user's password", &FleetEtcd::password_file)},
+    });
+    return keys;
+}
+
+const KeyList<FleetStore>& store_keys() {
+    static const KeyList<FleetStore> keys = joined<FleetStore>({
+        {{"url", "URL", read_store_url,
+          [](TomlText& text, const FleetStore& store) { text.word("url", store.url); }}},
+        keys_of_part(&FleetStore::access, server_access_keys()),
+        {name_key("region", "region", &FleetStore::region, "of S3; the store is a plain HTTP server"),
+         path_key("credentials-file", "a file with USER:PASSWORD", &FleetStore::credentials_file),
+         {"rate", "bytes",
+          [](Section& section, const KeyContext&, FleetStore& store) { section.bytes("rate", store.rate); },
+          write_rate}},
+    });
+    return keys;
+}
+
+FleetConfiguration read_fleet(Mistakes& mistakes, const toml::table& table, const KeyContext& context) {
     FleetConfiguration fleet;
-    FleetTable top(mistakes, table, "fleet", folder);
-    top.name("name", fleet.name);
-    top.require("name", !fleet.name.empty(), "the fleet's name");
-    top.paths("trusted-keys", "files of public keys", fleet.trusted_keys);
-    top.require("trusted-keys", !fleet.trusted_keys.empty(),
-                "the file of a public key that `xdp-sieve fleet keygen` made");
-    top.name("node", fleet.node);
-    top.words("labels", fleet.labels);
-    top.section().duration("report", longest_report_interval, fleet.report);
+    Section section(mistakes, table, "fleet");
+    read_keys(fleet_keys(), section, context, fleet);
+    require(section, "name", !fleet.name.empty(), "the fleet's name");
+    require(section, "trusted-keys", !fleet.trusted_keys.empty(),
+            "the file of a public key that `xdp-sieve fleet keygen` made");
     const auto part = [&](const char* name, const auto& read, auto& into) {
-        const toml::table* own = top.section().table(name);
+        const toml::table* own = section.table(name);
         if (own == nullptr)
-            return table.get(name) == nullptr
-                       ? top.section().mistake(fmt::format("expected [fleet.{}]", name))
-                       : void();
-        FleetTable inner(mistakes, *own, std::string("fleet.") + name, folder);
-        read(inner, into);
+            return table.get(name) == nullptr ? section.mistake(fmt::format("expected [fleet.{}]", name))
+                                              : void();
+        Section inner(mistakes, *own, section.key(name));
+        read(inner, context, into);
+        inner.finish();
     };
     part("etcd", read_etcd, fleet.etcd);
     part("store", read_store, fleet.store);
-    top.section().finish();
+    section.finish();
     return fleet;
 }
 

@@ -2,16 +2,16 @@
 // [fleet] of the configuration.
 #pragma once
 
-#include <filesystem>
-
-#include "libsieve/service/config/configuration_section.hpp"
-#include "libsieve/service/config/configuration_toml.hpp"
+#include "libsieve/service/config/configuration_keys.hpp"
 #include "libsieve/service/config/fleet_configuration.hpp"
 
 namespace sieve::service {
 
-// `folder`: where paths that are not absolute start.
+[[nodiscard]] const KeyList<FleetConfiguration>& fleet_keys();
+[[nodiscard]] const KeyList<FleetEtcd>& etcd_keys();   // of [fleet.etcd]
+[[nodiscard]] const KeyList<FleetStore>& store_keys(); // of [fleet.store]
+
 [[nodiscard]] FleetConfiguration read_fleet(Mistakes& mistakes, const toml::table& table,
-                                            const std::filesystem::path& folder);
+                                            const KeyContext& context);
 
 } // namespace sieve::service

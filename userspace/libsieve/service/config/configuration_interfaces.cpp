@@ -2,14 +2,12 @@
 #include "libsieve/service/config/configuration_interfaces.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include <fmt/core.h>
 
 #include "libsieve/control/safety/host_addresses.hpp"
 #include "libsieve/control/table/replies.hpp"
-#include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/kernel/hooks/xdp/dispatcher.hpp"
 #include "libsieve/util/closest_word.hpp"
 #include "libsieve/util/printable.hpp"
@@ -20,30 +18,54 @@ namespace {
 
 constexpr std::size_t longest_interface_name = 15; // IFNAMSIZ - 1
 
-constexpr std::array<std::pair<std::string_view, sieve_action>, 2> pass_or_drop{
-    {{"pass", SIEVE_ACTION_PASS}, {"drop", SIEVE_ACTION_DROP}}};
+const Words<sieve_action> pass_or_drop{{"pass", SIEVE_ACTION_PASS}, {"drop", SIEVE_ACTION_DROP}};
 
-void read_hook(Section& section, InterfaceConfiguration& entry) {
-    std::vector<std::pair<std::string_view, kernel::HookPoint>> words;
+Words<kernel::HookPoint> hook_words() {
+    Words<kernel::HookPoint> words;
     for (const kernel::HookPoint point : kernel::all_hook_points)
         words.emplace_back(kernel::hook_point_name(point), point);
-    section.choice<kernel::HookPoint>("hook", words, entry.hook);
+    return words;
 }
 
-void read_mode(Section& section, InterfaceConfiguration& entry) {
-    std::vector<std::pair<std::string_view, kernel::ModeChoice>> words;
+Words<kernel::ModeChoice> mode_words() {
+    Words<kernel::ModeChoice> words;
     for (const control::ModeWord& mode : control::mode_words) words.emplace_back(mode.word, mode.choice);
-    section.choice<kernel::ModeChoice>("mode", words, entry.mode);
+    return words;
+}
+
+void read_name(Section& section, const KeyContext&, InterfaceConfiguration& entry) {
+    const auto name = section.text("name", R"(an interface or a pattern, such as "eth0" or "eth*")");
+    if (section.find("name") == nullptr) section.mistake("no name: expected name = \"INTERFACE\"");
+    if (!name) return;
+    entry.name = *name;
+    if (name->empty() || name->size() > longest_interface_name ||
+        std::any_of(name->begin(), name->end(), [](char c) { return is_control(c) || c == ' ' || c == '/'; }))
+        section.expected(
+            *section.find("name"), "name",
+            fmt::format("1 to {} characters without blanks and slashes", longest_interface_name));
+}
+
+void read_mode(Section& section, const KeyContext&, InterfaceConfiguration& entry) {
+    section.choice<kernel::ModeChoice>("mode", mode_words(), entry.mode);
     if (entry.mode != kernel::ModeChoice::automatic && entry.hook != kernel::HookPoint::xdp)
         section.mistake(*section.find("mode"), "mode", "only the hook xdp has modes");
 }
 
-void read_replies(Section& section, InterfaceConfiguration& entry) {
-    sieve_action replies = SIEVE_ACTION_DROP;
-    if (section.find("replies") != nullptr) {
-        section.choice<sieve_action>("replies", pass_or_drop, replies);
-        entry.replies = replies;
-    }
+void read_replies(Section& section, const KeyContext&, InterfaceConfiguration& entry) {
+    if (section.find("replies") == nullptr) return;
+    entry.replies = SIEVE_ACTION_DROP;
+    section.choice<sieve_action>("replies", pass_or_drop, *entry.replies);
+}
+void write_replies(TomlText& text, const InterfaceConfiguration& entry) {
+    if (entry.replies)
+        text.word("replies", control::action_name(*entry.replies));
+    else
+        text.none("replies", entry.default_action == SIEVE_ACTION_DROP
+                                 ? "pass, unless drop is in force already"
+                                 : "drop");
+}
+
+void read_max_flows(Section& section, const KeyContext&, InterfaceConfiguration& entry) {
     const toml::node* node = section.find("max-flows");
     if (node == nullptr) return;
     const auto flows = node->is_integer() ? node->ref<std::int64_t>() : 0;
@@ -54,15 +76,29 @@ void read_replies(Section& section, InterfaceConfiguration& entry) {
                                "a number of flows is for replies that pass; expected replies = \"pass\"");
     entry.max_flows = static_cast<std::uint64_t>(flows);
 }
+void write_max_flows(TomlText& text, const InterfaceConfiguration& entry) {
+    if (entry.max_flows)
+        text.number("max-flows", *entry.max_flows);
+    else
+        text.none("max-flows", "by the machine's memory");
+}
 
-void read_rank(Section& section, InterfaceConfiguration& entry) {
-    if (const toml::node* node = section.find("priority")) {
-        const auto priority = node->is_integer() ? node->ref<std::int64_t>() : 0;
-        if (priority < 1 || priority > 65535)
-            section.expected(*node, "priority", "a whole number from 1 to 65535");
-        else
-            entry.priority = static_cast<std::uint32_t>(priority);
-    }
+void read_priority(Section& section, const KeyContext&, InterfaceConfiguration& entry) {
+    const toml::node* node = section.find("priority");
+    if (node == nullptr) return;
+    const auto priority = node->is_integer() ? node->ref<std::int64_t>() : 0;
+    if (priority < 1 || priority > 65535)
+        return section.expected(*node, "priority", "a whole number from 1 to 65535");
+    entry.priority = static_cast<std::uint32_t>(priority);
+}
+void write_priority(TomlText& text, const InterfaceConfiguration& entry) {
+    if (entry.priority)
+        text.number("priority", *entry.priority);
+    else
+        text.none("priority", "50 beside other XDP programs; the kernel's choice at tc");
+}
+
+void read_chain(Section& section, const KeyContext&, InterfaceConfiguration& entry) {
     const toml::node* node = section.find("chain");
     if (node == nullptr) return;
     if (node->is_string()) entry.chain = kernel::parse_chain(node->ref<std::string>());
@@ -72,22 +108,23 @@ void read_rank(Section& section, InterfaceConfiguration& entry) {
     else if (entry.hook != kernel::HookPoint::xdp)
         section.mistake(*node, "chain", "only the hook xdp has a chain");
 }
+void write_chain(TomlText& text, const InterfaceConfiguration& entry) {
+    if (entry.chain)
+        text.word("chain", kernel::chain_text(*entry.chain));
+    else if (entry.hook == kernel::HookPoint::xdp)
+        text.none("chain", "pass, beside other programs");
+}
 
-void read_protect(Section& section, InterfaceConfiguration& entry) {
+void read_protect(Section& section, const KeyContext&, InterfaceConfiguration& entry) {
+    section.members("protect", entry.protect);
     std::vector<AddressRange> ranges;
-    section.texts("protect", "an address, a prefix or a range",
-                  [&](const toml::node& node, const std::string& text) {
-                      if (const auto member = parse_member(text, SIEVE_FIELD_SRC); !member)
-                          return section.mistake(node, "protect", member.error().message);
-                      entry.protect.push_back(text);
-                      ranges.push_back(protected_range(text));
-                  });
+    for (const std::string& text : entry.protect) ranges.push_back(protected_range(text));
     if (const auto all = control::listed_addresses(ranges, ""); !all)
         section.mistake(*section.find("protect"), "protect", all.error().message);
 }
 
-void read_order(Section& section, const toml::table& table, const SetNames& sets,
-                InterfaceConfiguration& entry) {
+void read_order(Section& section, const KeyContext& context, InterfaceConfiguration& entry) {
+    const SetNames& sets = context.sets;
     section.texts("sets", "the name of a set", [&](const toml::node& node, const std::string& name) {
         if (std::find(sets.begin(), sets.end(), name) == sets.end()) {
             const std::string closest = closest_word(name, sets);
@@ -101,7 +138,7 @@ void read_order(Section& section, const toml::table& table, const SetNames& sets
             return section.mistake(node, "sets", fmt::format("set {} is named twice", name));
         entry.sets.push_back(name);
     });
-    const toml::node* node = table.get("sets");
+    const toml::node* node = section.find("sets");
     if (node == nullptr)
         section.mistake("no sets: expected sets = [\"NAME\", ...], in the order in which they are asked");
     else if (node->is_array() && node->as_array()->empty())
@@ -121,7 +158,7 @@ bool is_for_hook(const toml::table& table, const InterfaceConfiguration& entry) 
 
 } // namespace
 
-bool bind_sets(Mistakes& mistakes, const toml::table& table, const SetNames& sets,
+bool bind_sets(Mistakes& mistakes, const toml::table& table, const KeyContext& context,
                InterfaceConfiguration& entry, const std::string& place) {
     if (!is_for_hook(table, entry)) return false;
     Section section(mistakes, table, "interface");
@@ -136,44 +173,49 @@ bool bind_sets(Mistakes& mistakes, const toml::table& table, const SetNames& set
                             "there",
                             place, in_quotes(entry.name), printable(name, 64)));
         }
-    read_order(section, table, sets, entry);
+    read_order(section, context, entry);
     return true;
 }
 
-InterfaceConfiguration read_interface(Mistakes& mistakes, const toml::table& table, const SetNames& sets,
+InterfaceConfiguration read_interface(Mistakes& mistakes, const toml::table& table, const KeyContext& context,
                                       const std::vector<InterfaceConfiguration>& before) {
     Section section(mistakes, table, "interface");
     InterfaceConfiguration entry;
-    const auto name = section.text("name", R"(an interface or a pattern, such as "eth0" or "eth*")");
-    if (table.get("name") == nullptr) section.mistake("no name: expected name = \"INTERFACE\"");
-    if (name) {
-        entry.name = *name;
-        if (name->empty() || name->size() > longest_interface_name ||
-            std::any_of(name->begin(), name->end(),
-                        [](char c) { return is_control(c) || c == ' ' || c == '/'; }))
-            section.expected(
-                *table.get("name"), "name",
-                fmt::format("1 to {} characters without blanks and slashes", longest_interface_name));
-    }
-    read_hook(section, entry);
-    read_mode(section, entry);
-    section.choice<sieve_action>("default", pass_or_drop, entry.default_action);
-    section.choice<sieve_action>("unreadable", pass_or_drop, entry.unreadable);
-    read_replies(section, entry);
-    read_rank(section, entry);
-    section.flag("protect-host", entry.protect_host);
-    read_protect(section, entry);
-    read_order(section, table, sets, entry);
-    section.flag("join", entry.join);
+    read_keys(interface_keys(), section, context, entry);
     section.finish();
+    const toml::node* name = table.get("name");
     const bool twice = std::any_of(before.begin(), before.end(), [&](const InterfaceConfiguration& other) {
         return other.name == entry.name && other.hook == entry.hook;
     });
-    if (twice && name)
-        section.mistake(*table.get("name"), "name",
-                        fmt::format("{} has this hook ({}) in an entry before", in_quotes(*name),
+    if (twice && name != nullptr && name->is_string())
+        section.mistake(*name, "name",
+                        fmt::format("{} has this hook ({}) in an entry before", in_quotes(entry.name),
                                     kernel::hook_point_name(entry.hook)));
     return entry;
+}
+
+const KeyList<InterfaceConfiguration>& interface_keys() {
+    using Entry = InterfaceConfiguration;
+    static const KeyList<Entry> keys = {
+        {"name", "interface", read_name,
+         [](TomlText& text, const Entry& entry) { text.word("name", entry.name); }},
+        choice_key("hook", hook_words(), &Entry::hook),
+        {"mode", form_of(mode_words()), read_mode,
+         [](TomlText& text, const Entry& entry) { text.word("mode", word_of(mode_words(), entry.mode)); }},
+        choice_key("default", pass_or_drop, &Entry::default_action),
+        choice_key("unreadable", pass_or_drop, &Entry::unreadable),
+        {"replies", form_of(pass_or_drop), read_replies, write_replies},
+        {"max-flows", "number", read_max_flows, write_max_flows},
+        {"priority", "number", read_priority, write_priority},
+        {"chain", "verdicts", read_chain, write_chain},
+        flag_key("protect-host", &Entry::protect_host),
+        {"protect", "[address, ...]", read_protect,
+         [](TomlText& text, const Entry& entry) { text.key("protect", list_of(entry.protect)); }},
+        {"sets", "[name, ...]", read_order,
+         [](TomlText& text, const Entry& entry) { text.key("sets", list_of(entry.sets)); }},
+        flag_key("join", &Entry::join),
+    };
+    return keys;
 }
 
 } // namespace sieve::service

@@ -2,26 +2,24 @@
 // A table [[interface]], from TOML to values.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "libsieve/service/config/configuration.hpp"
-#include "libsieve/service/config/configuration_section.hpp"
+#include "libsieve/service/config/configuration_keys.hpp"
 
 namespace sieve::service {
 
-// The names of the sets that interfaces may use.
-using SetNames = std::vector<std::string>;
+[[nodiscard]] const KeyList<InterfaceConfiguration>& interface_keys();
 
 // `before` are the entries that were read already: no two are for one hook.
 [[nodiscard]] InterfaceConfiguration read_interface(Mistakes& mistakes, const toml::table& table,
-                                                    const SetNames& sets,
+                                                    const KeyContext& context,
                                                     const std::vector<InterfaceConfiguration>& before);
 
 // Adds the sets of a table [[interface]] of another file to the entry that an earlier file has for that hook;
 // `place` names that entry: "FILE:LINE". False: `entry` is for another hook, and nothing was done.
-[[nodiscard]] bool bind_sets(Mistakes& mistakes, const toml::table& table, const SetNames& sets,
+[[nodiscard]] bool bind_sets(Mistakes& mistakes, const toml::table& table, const KeyContext& context,
                              InterfaceConfiguration& entry, const std::string& place);
 
 } // namespace sieve::service

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -15,16 +14,14 @@
 #include <fmt/core.h>
 
 #include "libsieve/kernel/set_table.hpp"
-#include "libsieve/service/config/configuration_access.hpp"
 #include "libsieve/service/config/configuration_depth.hpp"
 #include "libsieve/service/config/configuration_fleet.hpp"
 #include "libsieve/service/config/configuration_interfaces.hpp"
 #include "libsieve/service/config/configuration_section.hpp"
+#include "libsieve/service/config/configuration_service.hpp"
 #include "libsieve/service/config/configuration_sets.hpp"
-#include "libsieve/service/config/configuration_sources.hpp"
 #include "libsieve/service/config/configuration_text.hpp"
 #include "libsieve/service/config/configuration_toml.hpp"
-#include "libsieve/service/config/listen_address.hpp"
 #include "libsieve/service/download/libcurl_on_demand.hpp"
 #include "libsieve/util/input.hpp"
 #include "libsieve/util/printable.hpp"
@@ -36,9 +33,6 @@ namespace {
 // A text that is longer was not meant to be read by people.
 constexpr std::size_t longest_configuration = std::size_t{4} << 20;
 constexpr std::size_t most_files = 1000;
-
-constexpr std::array<std::pair<std::string_view, OnStop>, 2> stop_words{
-    {{"keep", OnStop::keep}, {"unload", OnStop::unload}}};
 
 // A file that was parsed.
 struct ParsedFile {
@@ -67,7 +61,8 @@ class Reader {
         for (std::size_t i = 1; i < files.size(); i++) refuse_host(tops[i], files.front().path);
         for (std::size_t i = 0; i < files.size(); i++)
             if (const toml::table* table = tops[i].table("set")) read_sets(*table, files[i].folder());
-        for (Section& top : tops) read_interfaces(top);
+        for (const auto& [name, place] : set_places_) set_names_.push_back(name);
+        for (std::size_t i = 0; i < files.size(); i++) read_interfaces(tops[i], files[i].folder());
         // A host that only publishes has none.
         if (!has_interfaces_ && !configuration_.fleet)
             mistakes_.add({}, "interface", "none: expected at least one [[interface]]");
@@ -83,42 +78,24 @@ class Reader {
         std::string key;
     };
 
+    // Of what has been read so far.
+    [[nodiscard]] KeyContext context(const std::filesystem::path& folder) const {
+        return {folder, configuration_.http, configuration_.geo, set_names_};
+    }
+
     // What is about the whole host.
     void read_host(Section& top, const ParsedFile& file) {
-        if (const toml::table* table = top.table("service")) read_service(*table, file.folder());
+        const std::filesystem::path folder = file.folder();
+        if (const toml::table* table = top.table("service"))
+            read_service(mistakes_, *table, context(folder), configuration_);
         if (const toml::table* table = top.table("fleet"))
-            configuration_.fleet = read_fleet(mistakes_, *table, file.folder());
+            configuration_.fleet = read_fleet(mistakes_, *table, context(folder));
     }
     void refuse_host(Section& top, const std::string& first) {
         for (const std::string_view name : {"service", "fleet"})
             if (const toml::node* node = top.find(name))
                 top.mistake(*node, name,
                             fmt::format("is about the whole host; expected in {}", printable(first)));
-    }
-
-    void read_service(const toml::table& table, const std::filesystem::path& folder) {
-        Section section(mistakes_, table, "service");
-        if (const auto text = section.text("state-directory", "the path of a folder")) {
-            if (text->empty() || text->front() != '/' || text->find('\0') != std::string::npos)
-                section.expected(*table.get("state-directory"), "state-directory", "an absolute path");
-            configuration_.state_directory = *text;
-        }
-        section.choice<OnStop>("on-stop", stop_words, configuration_.on_stop);
-        constexpr std::string_view address = R"("ADDRESS:PORT", "[ADDRESS]:PORT", or "" for none)";
-        if (const auto text = section.text("listen", address)) {
-            if (!text->empty() && !parse_listen_address(*text))
-                section.expected(*table.get("listen"), "listen", address);
-            configuration_.listen = *text;
-        }
-        constexpr std::string_view group = "the name of a group";
-        if (const auto text = section.text("ban-group", group)) {
-            if (text->empty() || has_control(*text))
-                section.expected(*table.get("ban-group"), "ban-group", group);
-            configuration_.ban_group = *text;
-        }
-        read_way(section, folder, configuration_.http);
-        read_geo(section, folder, configuration_.http, configuration_.geo);
-        section.finish();
     }
 
     void read_sets(const toml::table& table, const std::filesystem::path& folder) {
@@ -142,36 +119,33 @@ class Reader {
                               fmt::format("expected a table [{}], found {}", key, found(node)));
                 continue;
             }
-            configuration_.sets.push_back(
-                read_set(mistakes_, text, *set, key, folder, configuration_.http, configuration_.geo));
+            configuration_.sets.push_back(read_set(mistakes_, text, *set, key, context(folder)));
         }
     }
 
-    void read_interfaces(Section& top) {
+    void read_interfaces(Section& top, const std::filesystem::path& folder) {
         const toml::node* node = top.find("interface");
         if (node == nullptr) return;
         has_interfaces_ = true;
         const toml::array* entries = node->as_array();
         if (entries == nullptr || entries->empty())
             return top.expected(*node, "interface", "tables, each headed [[interface]]");
-        SetNames sets;
-        for (const auto& [name, place] : set_places_) sets.push_back(name);
         const std::size_t earlier = interface_places_.size();
         for (const toml::node& entry : *entries) {
             const toml::table* table = entry.as_table();
             if (table == nullptr)
                 top.expected(entry, "interface", "a table headed [[interface]]");
-            else if (!binds(*table, sets, earlier)) {
+            else if (!binds(*table, context(folder), earlier)) {
                 configuration_.interfaces.push_back(
-                    read_interface(mistakes_, *table, sets, configuration_.interfaces));
+                    read_interface(mistakes_, *table, context(folder), configuration_.interfaces));
                 interface_places_.push_back(table->source());
             }
         }
     }
     // Whether the table adds sets to one of the entries of earlier files, and has done so.
-    bool binds(const toml::table& table, const SetNames& sets, std::size_t earlier) {
+    bool binds(const toml::table& table, const KeyContext& context, std::size_t earlier) {
         for (std::size_t i = 0; i < earlier; i++)
-            if (bind_sets(mistakes_, table, sets, configuration_.interfaces[i],
+            if (bind_sets(mistakes_, table, context, configuration_.interfaces[i],
                           place_text(interface_places_[i])))
                 return true;
         return false;
@@ -219,6 +193,7 @@ class Reader {
     Mistakes& mistakes_;
     Configuration configuration_;
     std::map<std::string, Place> set_places_;
+    SetNames set_names_;                                // of all files
     std::vector<toml::source_region> interface_places_; // of configuration_.interfaces
     bool has_interfaces_ = false;
 };

@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/service/config/duration.hpp"
 #include "libsieve/util/closest_word.hpp"
 #include "libsieve/util/number.hpp"
@@ -143,6 +144,15 @@ void Section::texts(std::string_view name, std::string_view what,
             take(element, element.ref<std::string>());
         else
             expected(element, name, what);
+    });
+}
+
+void Section::members(std::string_view name, std::vector<std::string>& into) {
+    texts(name, "an address, a prefix or a range", [&](const toml::node& node, const std::string& text) {
+        if (const auto member = parse_member(text, SIEVE_FIELD_SRC); !member)
+            mistake(node, name, member.error().message);
+        else
+            into.push_back(text);
     });
 }
 

@@ -74,6 +74,8 @@ class Section {
     // The texts of an array; `what` names one of them. A single text is taken as an array of one.
     void texts(std::string_view name, std::string_view what,
                const std::function<void(const toml::node& node, const std::string& text)>& take);
+    // Addresses, prefixes and ranges, as they are written.
+    void members(std::string_view name, std::vector<std::string>& into);
     [[nodiscard]] const toml::table* table(std::string_view name);
 
     // One of these words.

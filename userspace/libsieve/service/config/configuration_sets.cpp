@@ -2,13 +2,13 @@
 #include "libsieve/service/config/configuration_sets.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <iterator>
+#include <string>
 #include <string_view>
 
 #include <fmt/format.h>
 
-#include "libsieve/control/spec/build_options.hpp"
-#include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/kinds/choice.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/service/config/configuration_sources.hpp"
@@ -22,27 +22,41 @@ constexpr std::string_view not_configured[] = {"seed", "memory-limit"};
 
 constexpr std::chrono::hours longest_refresh{24 * 3650};
 
-void read_action(Section& section, SetConfiguration& set) {
-    if (const toml::node* node = section.find("action")) {
-        const Result<control::WantedAction> action =
-            control::parse_action(node->is_string() ? node->ref<std::string>() : std::string());
-        if (action)
-            set.action = *action;
-        else
-            section.expected(
-                *node, "action",
-                R"("drop", "pass" or "count" (or limit = 1000, or redirect = "INTERFACE|cpu:NUMBER"))");
-    }
-    if (const toml::node* node = section.find("limit")) {
-        const Result<control::WantedAction> limit =
-            node->is_string() || node->is_integer()
-                ? control::parse_limit(node->is_string() ? node->ref<std::string>() : found(*node))
-                : invalid_request("expected a number or a text");
-        if (!limit)
-            return section.expected(*node, "limit", R"(packets per second, such as 1000 or "1000/2000")");
-        if (set.action) return section.mistake(*node, "limit", "the set has an action already");
-        set.action = *limit;
-    }
+void read_action(Section& section, const KeyContext&, SetConfiguration& set) {
+    const toml::node* node = section.find("action");
+    if (node == nullptr) return;
+    const Result<control::WantedAction> action =
+        control::parse_action(node->is_string() ? node->ref<std::string>() : std::string());
+    if (!action)
+        return section.expected(
+            *node, "action",
+            R"("drop", "pass" or "count" (or limit = 1000, or redirect = "INTERFACE|cpu:NUMBER"))");
+    set.action = *action;
+}
+void write_action(TomlText& text, const SetConfiguration& set) {
+    if (!set.action)
+        text.none("action", "the opposite of the interface's default");
+    else if (set.action->action != SIEVE_ACTION_LIMIT && set.action->target.empty())
+        text.word("action", control::action_name(set.action->action));
+}
+
+void read_limit(Section& section, const KeyContext&, SetConfiguration& set) {
+    const toml::node* node = section.find("limit");
+    if (node == nullptr) return;
+    const Result<control::WantedAction> limit =
+        node->is_string() || node->is_integer()
+            ? control::parse_limit(node->is_string() ? node->ref<std::string>() : found(*node))
+            : invalid_request("expected a number or a text");
+    if (!limit) return section.expected(*node, "limit", R"(packets per second, such as 1000 or "1000/2000")");
+    if (set.action) return section.mistake(*node, "limit", "the set has an action already");
+    set.action = *limit;
+}
+void write_limit(TomlText& text, const SetConfiguration& set) {
+    if (set.action && set.action->action == SIEVE_ACTION_LIMIT)
+        text.word("limit", fmt::format("{}/{}", set.action->limit.rate, set.action->limit.burst));
+}
+
+void read_redirect(Section& section, const KeyContext&, SetConfiguration& set) {
     const toml::node* node = section.find("redirect");
     if (node == nullptr) return;
     if (!node->is_string() || node->ref<std::string>().empty())
@@ -50,39 +64,53 @@ void read_action(Section& section, SetConfiguration& set) {
     if (set.action) return section.mistake(*node, "redirect", "the set has an action already");
     set.action = control::WantedAction{SIEVE_ACTION_REDIRECT_DEVICE, node->ref<std::string>()};
 }
+void write_redirect(TomlText& text, const SetConfiguration& set) {
+    if (set.action && !set.action->target.empty()) text.word("redirect", set.action->target);
+}
+
+const Words<bool> replies_words{{"pass", false}, {"drop", true}}; // whether replies are kept out
 
 // Only what a set drops can stay dropped.
-void read_replies(Section& section, SetConfiguration& set) {
-    const toml::node* node = section.find("replies");
-    if (node == nullptr) return;
-    const std::string word = node->is_string() ? node->ref<std::string>() : std::string();
-    if (word != "pass" && word != "drop") return section.expected(*node, "replies", R"("pass" or "drop")");
-    set.keeps_replies_out = word == "drop";
+void read_replies(Section& section, const KeyContext&, SetConfiguration& set) {
+    section.choice<bool>("replies", replies_words, set.keeps_replies_out);
     if (set.keeps_replies_out && set.action && !control::may_drop(set.action->action))
-        section.mistake(*node, "replies",
+        section.mistake(*section.find("replies"), "replies",
                         fmt::format("\"drop\" is for a set that drops or limits, and the set's action is {}",
                                     control::action_name(set.action->action)));
 }
 
+std::string lower_case(std::string text) {
+    for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return text;
+}
+
 // Which packets match: ports, ranges and protocols, one or an array of them.
-void read_condition(Section& section, SetConfiguration& set) {
-    for (const control::ConditionPart& part : control::condition_parts()) {
-        const toml::node* node = section.find(part.name);
-        if (node == nullptr) continue;
-        std::vector<std::string> values;
-        section.elements(part.name, [&](const toml::node& element) {
-            if (element.is_string())
-                values.push_back(element.ref<std::string>());
-            else
-                values.push_back(found(element));
-        });
-        if (const Status done =
-                control::set_condition(set.condition, part, fmt::format("{}", fmt::join(values, ",")));
-            !done)
-            section.mistake(*node, part.name, done.error().message);
-    }
-    if (const Status right = control::check_condition(set.condition); !right)
-        section.mistake(right.error().message);
+ConfigurationKey<SetConfiguration> condition_key(const control::ConditionPart& part) {
+    return {part.name, lower_case(part.value),
+            [&part](Section& section, const KeyContext&, SetConfiguration& set) {
+                const toml::node* node = section.find(part.name);
+                if (node == nullptr) return;
+                std::vector<std::string> values;
+                section.elements(part.name, [&](const toml::node& element) {
+                    values.push_back(element.is_string() ? element.ref<std::string>() : found(element));
+                });
+                if (const Status done = control::set_condition(set.condition, part,
+                                                               fmt::format("{}", fmt::join(values, ",")));
+                    !done)
+                    section.mistake(*node, part.name, done.error().message);
+            },
+            [&part](TomlText& text, const SetConfiguration& set) {
+                if ((set.condition.fields & part.field) != 0)
+                    text.key(part.name, list_of(condition_values(set.condition, part)));
+                else
+                    text.none(part.name, "any");
+            }};
+}
+
+KeyList<SetConfiguration> condition_keys() {
+    KeyList<SetConfiguration> keys;
+    for (const control::ConditionPart& part : control::condition_parts()) keys.push_back(condition_key(part));
+    return keys;
 }
 
 // What is wrong; empty if nothing is.
@@ -107,7 +135,7 @@ std::string set_option(const control::BuildOption& option, const toml::node& nod
 bool read_build_options(Section& section, SetConfiguration& set) {
     bool right = true;
     for (const control::BuildOption& option : control::build_options()) {
-        if (std::ranges::find(not_configured, option.name) != std::end(not_configured)) continue;
+        if (!is_configured(option)) continue;
         const toml::node* node = section.find(option.name);
         if (node == nullptr) continue;
         const std::string problem = set_option(option, *node, set.feed);
@@ -160,28 +188,6 @@ void fill_in(Section& section, SetConfiguration& set) {
     build.kind.rounds = kind.rounds_of(build.kind);
 }
 
-void read_guards(Mistakes& mistakes, const toml::table& table, const std::string& key,
-                 SetConfiguration& set) {
-    Section section(mistakes, table, key);
-    GuardLimits& guards = set.guards;
-    section.number("most-shrink", 0, 1, "a share", guards.most_shrink);
-    section.number("most-growth", 1, 1e9, "a factor", guards.most_growth);
-    section.number("most-ipv4", 0, 1, "a share of all IPv4 addresses", guards.most_ipv4);
-    section.number("most-ipv6", 0, 1, "a share of all IPv6 addresses", guards.most_ipv6);
-    section.flag("protect-host", guards.protect_host);
-    section.flag("unchecked-images", guards.unchecked_images);
-    section.texts("protect", "an address, a prefix or a range",
-                  [&](const toml::node& node, const std::string& text) {
-                      if (const auto member = parse_member(text, SIEVE_FIELD_SRC); !member)
-                          section.mistake(node, "protect", member.error().message);
-                      else
-                          guards.protect.push_back(text);
-                  });
-    constexpr std::pair<std::string_view, bool> words[] = {{"refuse", false}, {"skip", true}};
-    section.choice<bool>("own-addresses", words, guards.skip_own);
-    section.finish();
-}
-
 // An empty list is in force as an exact set.
 void check_empty(Section& section, const toml::table& table, const SetConfiguration& set) {
     if (!guards_addresses(set))
@@ -200,27 +206,66 @@ void check_stream(Section& section, const toml::table& table, const SetConfigura
                         found(*node)));
 }
 
+const Words<bool> own_address_words{{"refuse", false}, {"skip", true}};
+
 } // namespace
 
+const KeyList<GuardLimits>& guard_keys() {
+    static const KeyList<GuardLimits> keys = {
+        number_key("most-shrink", "share", 0, 1, "a share", &GuardLimits::most_shrink),
+        number_key("most-growth", "factor", 1, 1e9, "a factor", &GuardLimits::most_growth),
+        number_key("most-ipv4", "share", 0, 1, "a share of all IPv4 addresses", &GuardLimits::most_ipv4),
+        number_key("most-ipv6", "share", 0, 1, "a share of all IPv6 addresses", &GuardLimits::most_ipv6),
+        flag_key("protect-host", &GuardLimits::protect_host),
+        {"protect", "[address, ...]",
+         [](Section& section, const KeyContext&, GuardLimits& guards) {
+             section.members("protect", guards.protect);
+         },
+         [](TomlText& text, const GuardLimits& guards) { text.key("protect", list_of(guards.protect)); }},
+        choice_key("own-addresses", own_address_words, &GuardLimits::skip_own),
+        flag_key("unchecked-images", &GuardLimits::unchecked_images),
+    };
+    return keys;
+}
+
+const KeyList<SetConfiguration>& set_keys() {
+    static const KeyList<SetConfiguration> keys = joined<SetConfiguration>({
+        {sources_key(),
+         {"action", R"("drop" | "pass" | "count")", read_action, write_action},
+         {"limit", R"(rate | "RATE/BURST")", read_limit, write_limit},
+         {"redirect", R"(interface | "cpu:NUMBER")", read_redirect, write_redirect},
+         {"replies", form_of(replies_words), read_replies,
+          [](TomlText& text, const SetConfiguration& set) {
+              text.word("replies", word_of(replies_words, set.keeps_replies_out));
+          }}},
+        condition_keys(),
+        {flag_key("verify", &SetConfiguration::verify), flag_key("empty", &SetConfiguration::empty),
+         time_key("refresh", longest_refresh, &SetConfiguration::refresh)},
+    });
+    return keys;
+}
+
+bool is_configured(const control::BuildOption& option) {
+    return std::ranges::find(not_configured, option.name) == std::end(not_configured);
+}
+
 SetConfiguration read_set(Mistakes& mistakes, const std::string& name, const toml::table& table,
-                          const std::string& key, const std::filesystem::path& folder,
-                          const HttpAccess& defaults, const std::vector<SourceSpec>& geo) {
+                          const std::string& key, const KeyContext& context) {
     Section section(mistakes, table, key);
     SetConfiguration set;
     set.name = name;
-    read_sources(section, folder, defaults, geo, set);
-    read_action(section, set);
-    read_replies(section, set);
-    read_condition(section, set);
-    section.flag("verify", set.verify);
-    section.flag("empty", set.empty);
-    section.duration("refresh", longest_refresh, set.refresh);
+    read_keys(set_keys(), section, context, set);
+    if (const Status right = control::check_condition(set.condition); !right)
+        section.mistake(right.error().message);
     const bool options_read = read_build_options(section, set);
     check_stream(section, table, set);
-    if (options_read) check_exceptions(section, table, folder, set);
+    if (options_read) check_exceptions(section, table, context.folder, set);
     if (set.feed.allow_wide) set.guards.most_ipv4 = set.guards.most_ipv6 = 1;
-    if (const toml::table* guards = section.table("guards"))
-        read_guards(mistakes, *guards, section.key("guards"), set);
+    if (const toml::table* guards = section.table("guards")) {
+        Section inner(mistakes, *guards, section.key("guards"));
+        read_keys(guard_keys(), inner, context, set.guards);
+        inner.finish();
+    }
     section.finish();
     if (options_read) fill_in(section, set);
     if (set.empty) check_empty(section, table, set);

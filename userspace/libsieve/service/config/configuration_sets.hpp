@@ -2,19 +2,23 @@
 // A table [set.NAME], from TOML to values.
 #pragma once
 
-#include <filesystem>
 #include <string>
-#include <vector>
 
+#include "libsieve/control/spec/build_options.hpp"
 #include "libsieve/service/config/configuration.hpp"
-#include "libsieve/service/config/configuration_section.hpp"
+#include "libsieve/service/config/configuration_keys.hpp"
 
 namespace sieve::service {
 
-// Paths of sources that are not absolute start from `folder`. `key` is the table's: "set.NAME". `defaults` is
-// what servers among the sources have that say nothing else; `geo` is the data of countries and networks.
+// All but the options of a build, which control/spec/build_options.hpp lists.
+[[nodiscard]] const KeyList<SetConfiguration>& set_keys();
+[[nodiscard]] const KeyList<GuardLimits>& guard_keys(); // of [set.NAME.guards]
+
+// Whether the option is also a key of [set.NAME].
+[[nodiscard]] bool is_configured(const control::BuildOption& option);
+
+// `key` is the table's: "set.NAME".
 [[nodiscard]] SetConfiguration read_set(Mistakes& mistakes, const std::string& name, const toml::table& table,
-                                        const std::string& key, const std::filesystem::path& folder,
-                                        const HttpAccess& defaults, const std::vector<SourceSpec>& geo);
+                                        const std::string& key, const KeyContext& context);
 
 } // namespace sieve::service

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/config/configuration_tables.hpp"
+
+#include "libsieve/service/config/configuration_fleet.hpp"
+#include "libsieve/service/config/configuration_interfaces.hpp"
+#include "libsieve/service/config/configuration_service.hpp"
+#include "libsieve/service/config/configuration_sets.hpp"
+#include "libsieve/service/config/configuration_sources.hpp"
+
+namespace sieve::service {
+
+namespace {
+
+template <class Table>
+TableFacts facts_of(const char* name, const KeyList<Table>& keys) {
+    TableFacts facts{name, {}};
+    for (const ConfigurationKey<Table>& key : keys)
+        facts.keys.push_back({key.name, key.form, text_of_keys<Table>({key}, Table{}).lines()});
+    return facts;
+}
+
+TableFacts facts_of_sets() {
+    TableFacts facts = facts_of("[set.NAME]", set_keys());
+    for (const control::BuildOption& option : control::build_options())
+        if (is_configured(option))
+            facts.keys.push_back({option.name, option.value == nullptr ? "true | false" : "", {}});
+    return facts;
+}
+
+} // namespace
+
+std::vector<TableFacts> configuration_tables() {
+    return {
+        facts_of("[service]", service_keys()),
+        facts_of("[[interface]]", interface_keys()),
+        facts_of_sets(),
+        facts_of("[set.NAME.guards]", guard_keys()),
+        facts_of("url", http_keys()),
+        facts_of("command", command_keys()),
+        facts_of("crowdsec", crowdsec_keys()),
+        facts_of("[fleet]", fleet_keys()),
+        facts_of("[fleet.etcd]", etcd_keys()),
+        facts_of("[fleet.store]", store_keys()),
+    };
+}
+
+} // namespace sieve::service
