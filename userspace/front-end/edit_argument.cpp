@@ -20,8 +20,10 @@ EditWord word_of(const control::ConditionPart& part) {
     return {part.name, part.value, false, part.help};
 }
 
+const std::string action_names = control::action_names();
+
 const EditWord words_of_edits[] = {
-    {"action", "drop|pass|count", false, "what a match does"},
+    {"action", action_names.c_str(), false, "what a match does"},
     {"redirect", "TARGET", false, "where matches are sent: an interface, or cpu:NUMBER"},
     {"limit", "PPS[/BURST]", false, "matches over it are dropped: packets a second, and at once"},
     {"replies", "pass|drop", false, "drop: what it drops stays dropped, even an answer to this host"},
@@ -34,8 +36,9 @@ const EditWord words_of_edits[] = {
     {"last", nullptr, true, "asked after all others"},
 };
 
-constexpr char expected_edit[] =
-    "expected action=drop|pass|count, limit=PPS[/BURST], "
+const std::string expected_edit =
+    "expected action=" + action_names +
+    ", limit=PPS[/BURST], "
     "redirect=INTERFACE|cpu:NUMBER, replies=pass|drop, dport=PORTS, sport=PORTS, "
     "proto=PROTOCOLS, before=NAME, after=NAME, first or last";
 constexpr char expected_position[] = "expected before=NAME, after=NAME, first or last";

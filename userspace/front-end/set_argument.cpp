@@ -109,8 +109,10 @@ SetOption option_of_part() {
     return {part.name, part.value, false, part.help, set_part<Part>};
 }
 
+const std::string action_names = control::action_names();
+
 const SetOption own_options[] = {
-    {"action", "drop|pass|count", false, "what a match does",
+    {"action", action_names.c_str(), false, "what a match does",
      [](SetArgument& set, const std::optional<std::string>& value) -> Status {
          SIEVE_ASSIGN(control::WantedAction action, control::parse_action(value.value_or("")));
          return set_one_action(set, std::move(action));
@@ -205,11 +207,11 @@ Status set_option(const std::string& piece, SetArgument& set) {
                                      [&](const control::BuildOption& o) { return word.name == o.name; });
     if (option == all.end())
         return invalid_request(fmt::format(
-            "unknown option `{}` of a set, expected action=drop|pass|count, "
+            "unknown option `{}` of a set, expected action={}, "
             "limit=PPS[/BURST], redirect=INTERFACE|cpu:NUMBER, replies=pass|drop, dport=PORTS, sport=PORTS, "
             "proto=PROTOCOLS, verify, feed=FILE, an option of URLs such as header-file=FILE, or an option of "
             "`build` such as fpr=1e-5",
-            piece));
+            piece, control::action_names()));
     if (word.value.has_value() != (option->value != nullptr))
         return invalid_request(option->value != nullptr
                                    ? fmt::format("expected {}={}", option->name, option->value)

@@ -5,7 +5,7 @@
 //
 // SOURCE is an image or a feed (list_sources.hpp), up to the first comma. An OPTION is
 //
-//     action=drop|pass|count, redirect=INTERFACE, redirect=cpu:NUMBER    what a match does
+//     action=NAME, redirect=INTERFACE, redirect=cpu:NUMBER    what a match does
 //     dport=PORTS, sport=PORTS, proto=PROTOCOLS                          which packets match
 //     verify, verify=FEED                                                exact verification
 //     feed=FILE                                                          one more feed of the same set

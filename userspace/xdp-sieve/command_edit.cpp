@@ -176,9 +176,10 @@ void add_set(CLI::App& app, Context& context) {
             command.add("NAME", arguments->name, "the set, which is in force").required();
             command
                 .add("EDIT", arguments->words,
-                     "action=drop|pass|count, limit=PPS[/BURST] or redirect=INTERFACE|cpu:NUMBER, "
-                     "replies=pass|drop, dport=PORTS, sport=PORTS and proto=PROTOCOLS, each any for no "
-                     "condition, and before=NAME, after=NAME, first or last")
+                     "action=" + control::action_names() +
+                         ", limit=PPS[/BURST] or redirect=INTERFACE|cpu:NUMBER, "
+                         "replies=pass|drop, dport=PORTS, sport=PORTS and proto=PROTOCOLS, each any for no "
+                         "condition, and before=NAME, after=NAME, first or last")
                 .required();
             add_hook(command, arguments->hook, "the one that has the set if not given");
             command.add_flag("--keep-counters", arguments->keep_counters,

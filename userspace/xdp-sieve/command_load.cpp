@@ -143,12 +143,14 @@ void add_load(CLI::App& app, Context& context) {
             command
                 .add("SET", arguments->sets,
                      "NAME=IMAGE or NAME=FEED, a FEED being a file, a folder, a pattern or a URL, with "
-                     ",action=drop|pass|count, "
-                     ",limit=PPS[/BURST] or ,redirect=INTERFACE|cpu:NUMBER and with ,dport=PORTS, "
-                     ",sport=PORTS, ,proto=PROTOCOLS, ,verify[=FEED] and ,replies=drop behind it; behind a "
-                     "feed "
-                     "also ,feed=FILE for more of them and the options of `build`, such as ,fpr=1e-5; "
-                     "the default action is the opposite of --default")
+                     ",action=" +
+                         control::action_names() +
+                         ", ,limit=PPS[/BURST] or ,redirect=INTERFACE|cpu:NUMBER and with ,dport=PORTS, "
+                         ",sport=PORTS, ,proto=PROTOCOLS, ,verify[=FEED] and ,replies=drop behind it; behind "
+                         "a "
+                         "feed "
+                         "also ,feed=FILE for more of them and the options of `build`, such as ,fpr=1e-5; "
+                         "the default action is the opposite of --default")
                 .required();
             add_hook(command, arguments->hook, "xdp if not given");
             command

@@ -37,10 +37,10 @@ Result<std::string> action_of(const control::SetSpec& spec) {
                         spec.name, control::describe_condition(spec.condition)));
     if (!spec.action) return std::string();
     const std::string name = control::action_name(spec.action->action);
-    if (name != "drop" && name != "pass" && name != "count")
-        return invalid_request(fmt::format(
-            "set {}: a limit or a redirection is a node's configuration, expected action=drop|pass|count",
-            spec.name));
+    if (!control::is_action_name(name))
+        return invalid_request(
+            fmt::format("set {}: a limit or a redirection is a node's configuration, expected action={}",
+                        spec.name, control::action_names()));
     return name;
 }
 

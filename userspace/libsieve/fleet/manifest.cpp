@@ -2,7 +2,6 @@
 #include "libsieve/fleet/manifest.hpp"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
 #include <set>
@@ -11,6 +10,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "libsieve/control/spec/set_action.hpp"
 #include "libsieve/fleet/sha256.hpp"
 #include "libsieve/kernel/set_table.hpp"
 #include "libsieve/service/monitor/words.hpp"
@@ -25,7 +25,6 @@ using nlohmann::json;
 constexpr std::uint32_t whole = 1000; // permille
 constexpr std::uint64_t version_without_times = 1;
 constexpr std::uint64_t longest_soak = 7 * 24 * 3600;
-constexpr std::array<std::string_view, 4> actions = {"", "drop", "pass", "count"};
 
 constexpr std::string_view name_of(BlobKind kind) {
     return kind == BlobKind::image ? "image" : "feed";
@@ -164,7 +163,7 @@ ManifestSet read_set(const json& value, const std::string& place, std::string& f
     set.rate = fields.share("rate");
     set.identity = fields.text("identity", is_empty_or_identity, "an image's identity, or \"\"");
     set.action = fields.text(
-        "action", [](const std::string& text) { return std::ranges::find(actions, text) != actions.end(); },
+        "action", [](const std::string& text) { return text.empty() || control::is_action_name(text); },
         "\"drop\", \"pass\", \"count\" or \"\"");
     return set;
 }

@@ -49,7 +49,7 @@ Result<kernel::WantedTable> table_of(Kernel& kernel, const Explanation& explanat
 void decide(Explanation& explanation) {
     for (std::size_t i = 0; i < explanation.sets.size(); i++) {
         const SetAnswer& answer = explanation.sets[i];
-        if (answer.status.set.action == SIEVE_ACTION_COUNT || answer.met == Met::no) continue;
+        if (!facts_of(answer.status.set.action).decides || answer.met == Met::no) continue;
         const bool depends = answer.matched && answer.met == Met::depends;
         if (!answer.asked() || depends) explanation.open.push_back(i);
         if (!answer.matched || depends) continue;

@@ -202,10 +202,6 @@ class HostQuestions {
     std::vector<Question> questions_;
 };
 
-bool takes_packets(sieve_action action) {
-    return action != SIEVE_ACTION_PASS && action != SIEVE_ACTION_COUNT;
-}
-
 // A filter and the exact set behind it, by their maps' ids.
 using Filter = std::pair<std::uint32_t, std::uint32_t>;
 
@@ -436,14 +432,12 @@ class DroppedAddresses {
                                       const Group& group) {
         const AskedSet& set = asked.sets[number];
         const std::string& name = asked.names[number];
-        const char* const does = set.action == SIEVE_ACTION_DROP    ? "drop"
-                                 : set.action == SIEVE_ACTION_LIMIT ? "limit"
-                                                                    : "redirect";
         std::vector<std::string> named;
         for (const DroppedAddress& one : group.first)
             named.push_back(fmt::format("{}, {}{}", address_text(one.address.address), one.address.what,
                                         origin_of(specs, name, masked(one.question.key, set.fields))));
-        return fmt::format("set {} would {} {}", name, does, name_some(named, group.seen.size()));
+        return fmt::format("set {} would {} {}", name, action_name(set.action),
+                           name_some(named, group.seen.size()));
     }
     static std::string dropped_by_default(const Group& group) {
         std::vector<std::string> named;
@@ -529,7 +523,7 @@ Result<std::optional<DropReason>> find_drop_reason(std::span<const AskedSet> set
     bool may_pass = false; // a set that gives no answer might have let the packet pass
     for (std::size_t i = 0; i < sets.size() && !may_pass; i++) {
         const AskedSet& set = sets[i];
-        if (set.action == SIEVE_ACTION_COUNT) continue;
+        if (!facts_of(set.action).decides) continue;
         const Met met = is_met(set.condition, question);
         if (met == Met::no) continue;
         const bool open = (set.fields & ~question.known) != 0;

@@ -11,14 +11,10 @@ namespace sieve::control {
 
 namespace {
 
-// Matches get past the default of drop.
-bool lets_in(sieve_action action) {
-    return action == SIEVE_ACTION_PASS || action >= SIEVE_ACTION_FIRST_REDIRECT;
-}
-
 template <class Sets>
 bool some_set_lets_in(const Sets& sets) {
-    return std::any_of(sets.begin(), sets.end(), [](const auto& set) { return lets_in(set.action); });
+    return std::any_of(sets.begin(), sets.end(),
+                       [](const auto& set) { return facts_of(set.action).lets_in; });
 }
 
 } // namespace

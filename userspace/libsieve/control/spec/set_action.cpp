@@ -13,12 +13,92 @@
 
 namespace sieve::control {
 
+namespace {
+
+constexpr ActionFacts actions[] = {
+    {.number = SIEVE_ACTION_DROP,
+     .name = "drop",
+     .by_name = true,
+     .decides = true,
+     .may_drop = true,
+     .takes = true,
+     .lets_in = false},
+    {.number = SIEVE_ACTION_PASS,
+     .name = "pass",
+     .by_name = true,
+     .decides = true,
+     .may_drop = false,
+     .takes = false,
+     .lets_in = true},
+    {.number = SIEVE_ACTION_COUNT,
+     .name = "count",
+     .by_name = true,
+     .decides = false,
+     .may_drop = false,
+     .takes = false,
+     .lets_in = false},
+    {.number = SIEVE_ACTION_LIMIT,
+     .name = "limit",
+     .by_name = false,
+     .decides = true,
+     .may_drop = true,
+     .takes = true,
+     .lets_in = false},
+    {.number = SIEVE_ACTION_REDIRECT_DEVICE,
+     .name = "redirect",
+     .by_name = false,
+     .decides = true,
+     .may_drop = false,
+     .takes = true,
+     .lets_in = true},
+    {.number = SIEVE_ACTION_REDIRECT_CPU,
+     .name = "redirect",
+     .by_name = false,
+     .decides = true,
+     .may_drop = false,
+     .takes = true,
+     .lets_in = true},
+};
+
+constexpr ActionFacts unknown = {.number = {},
+                                 .name = "unknown",
+                                 .by_name = false,
+                                 .decides = true,
+                                 .may_drop = false,
+                                 .takes = true,
+                                 .lets_in = true};
+
+} // namespace
+
+std::span<const ActionFacts> set_actions() {
+    return actions;
+}
+
+const ActionFacts& facts_of(sieve_action action) {
+    for (const ActionFacts& facts : actions)
+        if (facts.number == action) return facts;
+    return unknown;
+}
+
+std::string action_names(std::string_view separator) {
+    std::string names;
+    for (const ActionFacts& facts : actions)
+        if (facts.by_name) names.append(names.empty() ? "" : separator).append(facts.name);
+    return names;
+}
+
+bool is_action_name(std::string_view text) {
+    return std::ranges::any_of(actions,
+                               [&](const ActionFacts& facts) { return facts.by_name && text == facts.name; });
+}
+
 Result<WantedAction> parse_action(const std::string& text) {
     constexpr std::string_view limit = "limit=";
     if (text.starts_with(limit)) return parse_limit(text.substr(limit.size()));
-    for (const sieve_action action : {SIEVE_ACTION_DROP, SIEVE_ACTION_PASS, SIEVE_ACTION_COUNT})
-        if (text == action_name(action)) return WantedAction{action, {}};
-    return invalid_request(fmt::format("action `{}`: expected drop, pass, count or limit=PPS[/BURST]", text));
+    for (const ActionFacts& facts : actions)
+        if (facts.by_name && text == facts.name) return WantedAction{facts.number, {}};
+    return invalid_request(
+        fmt::format("action `{}`: expected {} or limit=PPS[/BURST]", text, action_names(", ")));
 }
 
 Result<WantedAction> parse_limit(const std::string& text) {
@@ -42,27 +122,6 @@ Result<WantedAction> parse_limit(const std::string& text) {
 
 SetAction natural_action(sieve_action default_action) {
     return {default_action == SIEVE_ACTION_DROP ? SIEVE_ACTION_PASS : SIEVE_ACTION_DROP, 0};
-}
-
-bool may_drop(sieve_action action) {
-    return action == SIEVE_ACTION_DROP || action == SIEVE_ACTION_LIMIT;
-}
-
-const char* action_name(sieve_action action) {
-    switch (action) {
-    case SIEVE_ACTION_DROP:
-        return "drop";
-    case SIEVE_ACTION_PASS:
-        return "pass";
-    case SIEVE_ACTION_COUNT:
-        return "count";
-    case SIEVE_ACTION_LIMIT:
-        return "limit";
-    case SIEVE_ACTION_REDIRECT_DEVICE:
-    case SIEVE_ACTION_REDIRECT_CPU:
-        return "redirect";
-    }
-    return "unknown"; // an action of a newer program
 }
 
 std::string describe_action(SetAction action) {

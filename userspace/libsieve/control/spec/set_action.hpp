@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include <sieve/policy.h>
 
@@ -12,6 +14,26 @@
 #include "libsieve/util/result.hpp"
 
 namespace sieve::control {
+
+// What is to be known of an action outside the packet path. There is one list: names, parsing, help,
+// completion, explanations, guards and the status page go through it.
+struct ActionFacts {
+    sieve_action number;
+    const char* name; // for people, JSON and metrics
+    bool by_name;     // "action=NAME" asks for it; any other has an option of its own, such as limit=
+    bool decides;     // a match ends the packet's way through the sets
+    bool may_drop;    // a match may drop the packet
+    bool takes;       // a match may keep the packet from where it goes
+    bool lets_in;     // a match gets past a default of drop
+};
+
+[[nodiscard]] std::span<const ActionFacts> set_actions();
+// An action of a newer program is called "unknown", and may take a packet anywhere.
+[[nodiscard]] const ActionFacts& facts_of(sieve_action action);
+
+// "drop|pass|count": what action= takes.
+[[nodiscard]] std::string action_names(std::string_view separator = "|");
+[[nodiscard]] bool is_action_name(std::string_view text);
 
 // How many packets a limit lets take the default: per second, and at once.
 struct Limit {
@@ -48,7 +70,7 @@ struct SetAction {
     return {set.action, set.target, set.burst, set.keeps_replies_out, set.condition};
 }
 
-// Parses "drop", "pass", "count" or "limit=PPS[/BURST]". A redirecting action is given by its target instead.
+// Parses one of action_names(), or "limit=PPS[/BURST]". A redirecting action is given by its target instead.
 // Error for any other text.
 [[nodiscard]] Result<WantedAction> parse_action(const std::string& text);
 
@@ -60,11 +82,15 @@ struct SetAction {
 // change nothing, and the set would be pointless.
 [[nodiscard]] SetAction natural_action(sieve_action default_action);
 
-// Whether a match may drop a packet: drop, or limit.
-[[nodiscard]] bool may_drop(sieve_action action);
-
-// "drop", "pass", "count", "limit" or "redirect".
-[[nodiscard]] const char* action_name(sieve_action action);
+[[nodiscard]] inline bool may_drop(sieve_action action) {
+    return facts_of(action).may_drop;
+}
+[[nodiscard]] inline bool takes_packets(sieve_action action) {
+    return facts_of(action).takes;
+}
+[[nodiscard]] inline const char* action_name(sieve_action action) {
+    return facts_of(action).name;
+}
 
 // The same with limit or target: "limit=1000/2000", "redirect=eth1", "redirect=cpu:3", "redirect=eth1
 // (down)"; and with ",replies=drop" for a set that drops replies, and the condition: "drop,dport=22,443".

@@ -27,8 +27,7 @@ namespace {
 
 // A match with a set that lets packets pass does no harm.
 bool spares_keys(const SetSpec& set) {
-    return !set.action ||
-           (set.action->action != SIEVE_ACTION_PASS && set.action->action != SIEVE_ACTION_COUNT);
+    return !set.action || takes_packets(set.action->action);
 }
 
 } // namespace

@@ -52,7 +52,7 @@ bool takes_packets(const Configuration& configuration, const SetConfiguration& s
                            const sieve_action action =
                                set.action ? set.action->action
                                           : control::natural_action(entry.default_action).action;
-                           return action != SIEVE_ACTION_PASS && action != SIEVE_ACTION_COUNT;
+                           return control::takes_packets(action);
                        });
 }
 

@@ -22,15 +22,23 @@ constexpr std::string_view not_configured[] = {"seed", "memory-limit"};
 
 constexpr std::chrono::hours longest_refresh{24 * 3650};
 
+// Each in quotation marks.
+std::vector<std::string> action_words() {
+    std::vector<std::string> words;
+    for (const control::ActionFacts& facts : control::set_actions())
+        if (facts.by_name) words.push_back(in_quotes(facts.name));
+    return words;
+}
+
 void read_action(Section& section, const KeyContext&, SetConfiguration& set) {
     const toml::node* node = section.find("action");
     if (node == nullptr) return;
     const Result<control::WantedAction> action =
         control::parse_action(node->is_string() ? node->ref<std::string>() : std::string());
     if (!action)
-        return section.expected(
-            *node, "action",
-            R"("drop", "pass" or "count" (or limit = 1000, or redirect = "INTERFACE|cpu:NUMBER"))");
+        return section.expected(*node, "action",
+                                fmt::format("{} (or limit = 1000, or redirect = \"INTERFACE|cpu:NUMBER\")",
+                                            alternatives(action_words())));
     set.action = *action;
 }
 void write_action(TomlText& text, const SetConfiguration& set) {
@@ -231,7 +239,7 @@ const KeyList<GuardLimits>& guard_keys() {
 const KeyList<SetConfiguration>& set_keys() {
     static const KeyList<SetConfiguration> keys = joined<SetConfiguration>({
         {sources_key(),
-         {"action", R"("drop" | "pass" | "count")", read_action, write_action},
+         {"action", "action", read_action, write_action},
          {"limit", R"(rate | "RATE/BURST")", read_limit, write_limit},
          {"redirect", R"(interface | "cpu:NUMBER")", read_redirect, write_redirect},
          {"replies", form_of(replies_words), read_replies,

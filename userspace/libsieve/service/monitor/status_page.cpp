@@ -79,18 +79,8 @@ Html pill(Markup style, std::string_view text) {
 
 Html action_pill(control::SetAction action) {
     const std::string text = control::describe_action(action);
-    switch (action.action) {
-    case SIEVE_ACTION_DROP:
-        return pill("drop", text);
-    case SIEVE_ACTION_PASS:
-        return pill("pass", text);
-    case SIEVE_ACTION_COUNT:
-    case SIEVE_ACTION_LIMIT:
-    case SIEVE_ACTION_REDIRECT_DEVICE:
-    case SIEVE_ACTION_REDIRECT_CPU:
-        break;
-    }
-    return pill("", text);
+    if (action.action == SIEVE_ACTION_DROP) return pill("drop", text);
+    return action.action == SIEVE_ACTION_PASS ? pill("pass", text) : pill("", text);
 }
 
 // --- the page's head -----------------------------------------------------------------------------------

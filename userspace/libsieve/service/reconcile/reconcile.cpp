@@ -103,11 +103,6 @@ Status check_attached(const kernel::Hook& hook, const InterfaceConfiguration& en
     return {};
 }
 
-// Whether a match keeps a packet from where it goes.
-bool takes(sieve_action action) {
-    return action != SIEVE_ACTION_PASS && action != SIEVE_ACTION_COUNT;
-}
-
 // The names of `names` that are among the others.
 template <class Contains>
 std::vector<std::string> common(const std::vector<std::string>& names, const Contains& contains) {
@@ -166,8 +161,8 @@ class HookPlanner {
         // The first set that keeps this one out.
         const auto keeper_of = [&](std::size_t i) -> std::optional<std::size_t> {
             for (std::size_t k = 0; k < names.size(); k++)
-                if (waiting[k] &&
-                    ((k < i && passes(k) && takes(actions_[i].action)) || (is_together(i) && is_together(k))))
+                if (waiting[k] && ((k < i && passes(k) && control::takes_packets(actions_[i].action)) ||
+                                   (is_together(i) && is_together(k))))
                     return k;
             return std::nullopt;
         };
@@ -282,8 +277,8 @@ class HookPlanner {
                                 (is_verifiable(now.name) ||
                                  (wanted.filter == WantedFilter::in_force && now.exact_id != 0))};
         // It begins to take packets once the sets before it have their lists.
-        if (first_friend_ && *first_friend_ < i && takes(actions_[i].action) &&
-            !takes(set.action_before->action))
+        if (first_friend_ && *first_friend_ < i && control::takes_packets(actions_[i].action) &&
+            !control::takes_packets(set.action_before->action))
             set.action = set.action_before;
         if (!wanted.has_image()) set.verified = set.verified_before; // it keeps what it has
         const bool same = set.verified == set.verified_before &&
