@@ -28,7 +28,8 @@ const std::array<const char*, 10> parts = {
 
 sieve::ListFormat format_of(std::uint8_t byte) {
     const auto syntaxes = sieve::list_syntaxes();
-    const std::string name(syntaxes[byte % syntaxes.size()].name);
+    // A new format takes a number that the corpus does not use.
+    const std::string name(syntaxes[byte % 16 < syntaxes.size() ? byte % 16 : 0].name);
     auto format = sieve::parse_list_format(name + parts[byte / 16 % parts.size()]);
     return format ? *format : sieve::parse_list_format(name).value();
 }

@@ -2,7 +2,10 @@
 // Lists in the formats in which they are published: what they mean, what is decided by their first lines, and
 // what is refused.
 #include <fstream>
+#include <regex>
+#include <set>
 #include <sstream>
+#include <utility>
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -442,14 +445,33 @@ TEST(Formats, NamesAndParts) {
         const char* message;
     } cases[] = {
         {"xml",
-         "expected one of auto, plain, json, hosts, dshield, ipset, nft, csv, p2p, geo, found \"xml\""},
-        {"", "expected one of auto, plain, json, hosts, dshield, ipset, nft, csv, p2p, geo, found \"\""},
+         "expected one of auto, plain, json, hosts, ipset, nft, csv, p2p, dshield, geo, found \"xml\""},
+        {"", "expected one of auto, plain, json, hosts, ipset, nft, csv, p2p, dshield, geo, found \"\""},
         {"plain:x", "the format plain takes no parts, found \"plain:x\""},
         {"csv:", "expected csv:COLUMN or csv:COLUMN+COLUMN, found \"csv:\""},
         {"csv:a++b", "expected csv:COLUMN or csv:COLUMN+COLUMN, found \"csv:a++b\""},
-        {"nft:a+b", "expected the name of one set, found \"nft:a+b\""},
+        {"nft:a+b", "expected nft:SET, found \"nft:a+b\""},
     };
     for (const auto& one : cases) EXPECT_EQ(parse_list_format(one.text).error().message, one.message);
+}
+
+/// The manual page has each format, and says whether it has parts.
+TEST(Formats, AreThoseOfTheManualPage) {
+    std::ifstream file("docs/xdp-sieve.8");
+    std::stringstream text;
+    text << file.rdbuf();
+    std::string page = text.str();
+    page = page.substr(page.find("\n.Sh LIST FORMATS\n"));
+    std::set<std::pair<std::string, bool>> described;
+    const std::regex item("\n\\.It Cm ([a-z0-9]+)( (?:Ns Op )?:)?");
+    const std::string list = page.substr(0, page.find("\n.El\n"));
+    for (std::sregex_iterator at(list.begin(), list.end(), item), end; at != end; ++at)
+        described.emplace((*at)[1], (*at)[2].matched);
+    std::set<std::pair<std::string, bool>> known;
+    for (const ListSyntaxFacts& facts : list_syntaxes())
+        if (facts.syntax != ListSyntax::automatic)
+            known.emplace(std::string(facts.name), !facts.parts.empty());
+    EXPECT_EQ(described, known);
 }
 
 } // namespace

@@ -69,6 +69,11 @@ struct Reading {
     std::shared_ptr<const formats::LineTranslator> translator{};
 };
 
+// Whether entries are not bound to lines, so that the list is read as a whole.
+bool is_document(const ListFormat& format) {
+    return formats::reader_of(format.syntax).document != nullptr;
+}
+
 // A run of whole lines of one file on its way through the pipeline.
 struct Block {
     explicit Block(std::uint32_t fields) : keys(fields) {}
@@ -124,8 +129,7 @@ class Reader {
             // What was looked at, to decide how to read the file, counts for its first block.
             const std::uint64_t consumed = at_start_ ? 0 : inputs_[file_].consumed();
             const std::size_t file = file_;
-            const bool goes_on =
-                formats::is_document(reading_.format.syntax) ? fill_document(block) : fill(block);
+            const bool goes_on = is_document(reading_.format) ? fill_document(block) : fill(block);
             block.consumed = inputs_[file].consumed() - consumed;
             block.starts_file = at_start_;
             if (block.size > 0) at_start_ = false;
@@ -166,8 +170,8 @@ class Reader {
         if (decides) reading_.format.syntax = detect_syntax(head, fields_);
         const ListSyntax syntax = reading_.format.syntax;
         if (syntax == ListSyntax::plain) return true;
-        if (!formats::is_document(syntax)) {
-            auto translator = formats::make_line_translator(reading_.format, fields_, head);
+        if (!is_document(reading_.format)) {
+            auto translator = formats::reader_of(syntax).lines(reading_.format, fields_, head);
             if (!translator) {
                 block.alien = std::move(translator.error().message);
                 file_ = inputs_.size();
@@ -280,7 +284,7 @@ class Parser {
         block.sightings.clear();
         block.geo = {};
         if (block.alien) return;
-        if (formats::is_document(block.reading.format.syntax)) return parse_document(block);
+        if (is_document(block.reading.format)) return parse_document(block);
         const formats::LineTranslator* const translator = block.reading.translator.get();
         const char* p = block.text.get();
         const char* end = p + block.size;
@@ -379,7 +383,7 @@ class Parser {
         const ListFormat& format = block.reading.format;
         const Status read = format.syntax == ListSyntax::geo
                                 ? formats::translate_geo(format, addresses_, document, sink, block.geo)
-                                : formats::translate_document(format, fields_, document, sink);
+                                : formats::reader_of(format.syntax).document(format, fields_, document, sink);
         if (!block.geo.about.empty()) block.decided = "read as " + block.geo.about;
         if (!read && !over) block.alien = read.error().message;
         block.document.clear();

@@ -169,15 +169,14 @@ class Csv : public LineTranslator {
     std::vector<std::size_t> columns_;
 };
 
-} // namespace
-
+// Whether rows of several columns follow a heading, and a column holds an address in each of them.
 bool is_table(std::string_view head_text) {
     const Head head = read_head(head_text);
     return head.columns > 1 && !address_columns(head).empty();
 }
 
-Result<std::unique_ptr<const LineTranslator>> csv_translator(const ListFormat& format, std::uint32_t fields,
-                                                             std::string_view head_text) {
+Result<std::unique_ptr<const LineTranslator>> make_csv(const ListFormat& format, std::uint32_t fields,
+                                                       std::string_view head_text) {
     Head head = read_head(head_text);
     std::vector<std::size_t> columns;
     for (const std::string& part : format.parts) {
@@ -193,5 +192,9 @@ Result<std::unique_ptr<const LineTranslator>> csv_translator(const ListFormat& f
     }
     return std::make_unique<Csv>(std::move(head), std::move(columns));
 }
+
+} // namespace
+
+const FormatReader csv_format = {.is_head = is_table, .lines = make_csv};
 
 } // namespace sieve::formats

@@ -37,10 +37,19 @@ class DShield : public LineTranslator {
     }
 };
 
+// The heading, or the three columns.
+bool is_dshield(std::string_view line) {
+    std::string text;
+    entry::Fault fault;
+    return DShield().translate(line, text, fault) == Translated::entry;
+}
+
 } // namespace
 
-std::unique_ptr<const LineTranslator> dshield_translator() {
-    return std::make_unique<DShield>();
-}
+const FormatReader dshield_format = {
+    .is_line = is_dshield,
+    .lines = [](const ListFormat&, std::uint32_t, std::string_view)
+        -> Result<std::unique_ptr<const LineTranslator>> { return std::make_unique<DShield>(); },
+};
 
 } // namespace sieve::formats

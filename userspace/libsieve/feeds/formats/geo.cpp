@@ -128,4 +128,14 @@ std::string why_without(const std::string& code, const GeoContents& contents) {
                                       fmt::join(like, ", "));
 }
 
+// A list's reader keeps the contents, for messages (translate_geo()).
+const FormatReader geo_format = {
+    .is_first_line = [](std::string_view line, std::uint32_t) { return is_delegation(line); },
+    .document = [](const ListFormat& format, std::uint32_t, std::string_view document,
+                   const EntrySink& sink) -> Status {
+        GeoContents contents;
+        return translate_geo(format, {}, document, sink, contents);
+    },
+};
+
 } // namespace sieve::formats

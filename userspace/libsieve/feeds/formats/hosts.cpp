@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // Hosts files: an address, then its names. A hosts file that blocks names points them at addresses that lead
 // nowhere; such a line holds no address to filter by.
+#include <cctype>
+
 #include <fmt/format.h>
 
 #include "libsieve/feeds/formats/translator.hpp"
@@ -43,10 +45,22 @@ class Hosts : public LineTranslator {
     }
 };
 
+// An address that leads nowhere, and a name.
+bool is_hosts(std::string_view line) {
+    std::string text;
+    entry::Fault fault;
+    if (Hosts().translate(line, text, fault) != Translated::nothing) return false;
+    (void)take_word(line);
+    const std::string_view name = take_word(line);
+    return !name.empty() && std::isalpha(static_cast<unsigned char>(name[0])) != 0;
+}
+
 } // namespace
 
-std::unique_ptr<const LineTranslator> hosts_translator() {
-    return std::make_unique<Hosts>();
-}
+const FormatReader hosts_format = {
+    .is_line = is_hosts,
+    .lines = [](const ListFormat&, std::uint32_t, std::string_view)
+        -> Result<std::unique_ptr<const LineTranslator>> { return std::make_unique<Hosts>(); },
+};
 
 } // namespace sieve::formats

@@ -124,14 +124,20 @@ class Ipset : public LineTranslator {
     std::uint32_t fields_;
 };
 
-} // namespace
+bool is_ipset(std::string_view line, std::uint32_t) {
+    return starts_with_word(line, "create") || starts_with_word(line, "add");
+}
 
-std::unique_ptr<const LineTranslator> ipset_translator(const ListFormat& format, std::uint32_t fields,
-                                                       std::string_view head) {
+Result<std::unique_ptr<const LineTranslator>> make_ipset(const ListFormat& format, std::uint32_t fields,
+                                                         std::string_view head) {
     const bool chosen = !format.parts.empty();
     std::string set = chosen ? format.parts.front() : first_set(head);
     std::string netmask = netmask_of(head, set);
     return std::make_unique<Ipset>(std::move(set), std::move(netmask), chosen, fields);
 }
+
+} // namespace
+
+const FormatReader ipset_format = {.is_first_line = is_ipset, .lines = make_ipset};
 
 } // namespace sieve::formats

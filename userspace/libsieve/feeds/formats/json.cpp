@@ -196,7 +196,19 @@ bool is_json_lines(std::string_view document) {
     return json::accept(first) && document.find_first_not_of(" \t\r\n") != std::string_view::npos;
 }
 
-} // namespace
+// The beginning of a JSON document; a line that is one JSON object with an address belongs to a plain list.
+bool begins_json(std::string_view line, std::uint32_t fields) {
+    if (line[0] == '{') {
+        sieve_key key{};
+        bool has_key = false;
+        entry::Fault fault;
+        return !entry::parse_json(line, fields, key, has_key, fault) && !entry::is_range(fault) &&
+               fault.kind != entry::FaultKind::host_bits;
+    }
+    // "[2001:db8::1]:443" begins like an array, too.
+    return line[0] == '[' && (line.size() == 1 || line.find(']') == std::string_view::npos ||
+                              !address_of(line.substr(1, line.find(']') - 1)));
+}
 
 Status translate_json(const ListFormat& format, std::uint32_t fields, std::string_view document,
                       const EntrySink& sink) {
@@ -217,5 +229,9 @@ Status translate_json(const ListFormat& format, std::uint32_t fields, std::strin
     if (!root.is_structured()) return bad_input("expected a JSON object or array");
     return Document(format, fields, sink).walk(root, "");
 }
+
+} // namespace
+
+const FormatReader json_format = {.is_first_line = begins_json, .document = translate_json};
 
 } // namespace sieve::formats

@@ -204,11 +204,24 @@ class Ruleset {
     bool has_elements_ = false; // the wanted set, so far
 };
 
-} // namespace
+// The commands of nft that name sets.
+bool is_nft(std::string_view line, std::uint32_t) {
+    for (const std::string_view word : {"table", "set", "define", "flush"})
+        if (starts_with_word(line, word)) return true;
+    if (!starts_with_word(line, "add") && !starts_with_word(line, "create"))
+        return line.starts_with("elements");
+    (void)take_word(line);
+    const std::string_view what = take_word(line);
+    return what == "element" || what == "table" || what == "set";
+}
 
 Status translate_nft(const ListFormat& format, std::uint32_t fields, std::string_view document,
                      const EntrySink& sink) {
     return Ruleset(format, fields, document, sink).read();
 }
+
+} // namespace
+
+const FormatReader nft_format = {.is_first_line = is_nft, .document = translate_nft};
 
 } // namespace sieve::formats

@@ -79,10 +79,19 @@ class P2p : public LineTranslator {
     }
 };
 
+// Ranges with labels. A plain range may be followed by columns, but not by an access level of three digits.
+bool is_p2p(std::string_view line) {
+    std::string text;
+    entry::Fault fault;
+    return P2p().translate(line, text, fault) != Translated::bad;
+}
+
 } // namespace
 
-std::unique_ptr<const LineTranslator> p2p_translator() {
-    return std::make_unique<P2p>();
-}
+const FormatReader p2p_format = {
+    .is_line = is_p2p,
+    .lines = [](const ListFormat&, std::uint32_t, std::string_view)
+        -> Result<std::unique_ptr<const LineTranslator>> { return std::make_unique<P2p>(); },
+};
 
 } // namespace sieve::formats

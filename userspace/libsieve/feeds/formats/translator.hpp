@@ -32,16 +32,6 @@ class LineTranslator {
     [[nodiscard]] virtual std::string remark() const { return {}; }
 };
 
-// `head` is the list's beginning, or all of it. The error says why the list is not of the format, without the
-// list's name.
-[[nodiscard]] Result<std::unique_ptr<const LineTranslator>>
-make_line_translator(const ListFormat& format, std::uint32_t fields, std::string_view head);
-
-// Whether the format's entries are not bound to lines, so that the list is read as a whole.
-[[nodiscard]] constexpr bool is_document(ListSyntax syntax) {
-    return syntax == ListSyntax::json || syntax == ListSyntax::nft || syntax == ListSyntax::geo;
-}
-
 // Where an entry stands in a document.
 struct Place {
     std::uint64_t line = 0; // from 1; 0: `path` says where
@@ -52,25 +42,30 @@ struct Place {
 using EntrySink = std::function<void(const Place& place, Translated what, const std::string& text,
                                      const entry::Fault& fault)>;
 
-// Passes all entries of a document to the sink, in order. The error says why the document cannot be read at
-// all, without the list's name.
-[[nodiscard]] Status translate_document(const ListFormat& format, std::uint32_t fields,
-                                        std::string_view document, const EntrySink& sink);
+// How lists of a format are recognised and read.
+struct FormatReader {
+    // What tells the format: a list's first line that is no comment; one of its first hundred such lines; its
+    // beginning, if no format has its first line. Null: that tells nothing.
+    bool (*is_first_line)(std::string_view line, std::uint32_t fields) = nullptr;
+    bool (*is_line)(std::string_view line) = nullptr;
+    bool (*is_head)(std::string_view head) = nullptr;
 
-// --- one function for each format (NAME.cpp) ---
+    // Reads line by line. `head` is the list's beginning, or all of it. The error says why the list is not of
+    // the format, without the list's name.
+    Result<std::unique_ptr<const LineTranslator>> (*lines)(const ListFormat& format, std::uint32_t fields,
+                                                           std::string_view head) = nullptr;
+    // Or entries are not bound to lines: passes all entries of the document to the sink, in order. The error
+    // says why the document cannot be read at all, without the list's name.
+    Status (*document)(const ListFormat& format, std::uint32_t fields, std::string_view document,
+                       const EntrySink& sink) = nullptr;
+};
 
-[[nodiscard]] std::unique_ptr<const LineTranslator> hosts_translator();
-[[nodiscard]] std::unique_ptr<const LineTranslator> dshield_translator();
-[[nodiscard]] std::unique_ptr<const LineTranslator> p2p_translator();
-[[nodiscard]] std::unique_ptr<const LineTranslator>
-ipset_translator(const ListFormat& format, std::uint32_t fields, std::string_view head);
-[[nodiscard]] Result<std::unique_ptr<const LineTranslator>>
-csv_translator(const ListFormat& format, std::uint32_t fields, std::string_view head);
-// Whether rows of several columns follow a heading, and a column holds an address in each of them.
-[[nodiscard]] bool is_table(std::string_view head);
-[[nodiscard]] Status translate_json(const ListFormat& format, std::uint32_t fields, std::string_view document,
-                                    const EntrySink& sink);
-[[nodiscard]] Status translate_nft(const ListFormat& format, std::uint32_t fields, std::string_view document,
-                                   const EntrySink& sink);
+// NAME_format is in NAME.cpp.
+#define SIEVE_READER(name, parts, several, summary) extern const FormatReader name##_format;
+SIEVE_LIST_FORMATS(SIEVE_READER)
+#undef SIEVE_READER
+
+// `syntax` is that of a list, neither plain nor automatic.
+[[nodiscard]] const FormatReader& reader_of(ListSyntax syntax);
 
 } // namespace sieve::formats

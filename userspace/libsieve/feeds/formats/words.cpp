@@ -27,6 +27,10 @@ std::string_view take_word(std::string_view& text) {
     return word;
 }
 
+bool starts_with_word(std::string_view line, std::string_view word) {
+    return take_word(line) == word && !line.empty();
+}
+
 std::string_view take_line(std::string_view& text) {
     const std::size_t end = text.find('\n');
     std::string_view line = text.substr(0, end);

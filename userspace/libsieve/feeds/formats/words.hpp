@@ -17,6 +17,9 @@ namespace sieve::formats {
 // at the end.
 [[nodiscard]] std::string_view take_word(std::string_view& text);
 
+// Whether the line's first word is this one, and another one follows it.
+[[nodiscard]] bool starts_with_word(std::string_view line, std::string_view word);
+
 // Takes the next line off the text, without its end.
 [[nodiscard]] std::string_view take_line(std::string_view& text);
 

@@ -2,7 +2,7 @@
 #include "libsieve/feeds/text/list_format.hpp"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -13,18 +13,13 @@ namespace sieve {
 
 namespace {
 
-constexpr std::array<ListSyntaxFacts, 10> syntaxes{{
-    {ListSyntax::automatic, "auto", "", "the format that the first lines have"},
-    {ListSyntax::plain, "plain", "", "one entry a line"},
-    {ListSyntax::json, "json", "MEMBER", "a JSON document"},
-    {ListSyntax::hosts, "hosts", "", "a hosts file"},
-    {ListSyntax::dshield, "dshield", "", "DShield blocks"},
-    {ListSyntax::ipset, "ipset", "SET", "`ipset save`"},
-    {ListSyntax::nft, "nft", "SET", "an nftables set"},
-    {ListSyntax::csv, "csv", "COLUMN", "columns with a header"},
-    {ListSyntax::p2p, "p2p", "", "labelled ranges (P2P, eMule)"},
-    {ListSyntax::geo, "geo", "CODE", "countries and networks of addresses"},
-}};
+constexpr ListSyntaxFacts syntaxes[] = {
+    {ListSyntax::automatic, "auto", "", false, "the format that the first lines have"},
+    {ListSyntax::plain, "plain", "", false, "one entry a line"},
+#define SIEVE_FACTS(name, parts, several, summary) {ListSyntax::name, #name, parts, several, summary},
+    SIEVE_LIST_FORMATS(SIEVE_FACTS)
+#undef SIEVE_FACTS
+};
 
 } // namespace
 
@@ -33,8 +28,7 @@ std::span<const ListSyntaxFacts> list_syntaxes() {
 }
 
 const ListSyntaxFacts& facts_of(ListSyntax syntax) {
-    return *std::find_if(syntaxes.begin(), syntaxes.end(),
-                         [&](const ListSyntaxFacts& facts) { return facts.syntax == syntax; });
+    return *std::ranges::find(syntaxes, syntax, &ListSyntaxFacts::syntax);
 }
 
 std::string names_of_syntaxes() {
@@ -46,9 +40,8 @@ std::string names_of_syntaxes() {
 Result<ListFormat> parse_list_format(std::string_view text) {
     const std::size_t colon = std::min(text.find(':'), text.size());
     const std::string_view name = text.substr(0, colon);
-    const auto* const facts = std::find_if(syntaxes.begin(), syntaxes.end(),
-                                           [&](const ListSyntaxFacts& one) { return one.name == name; });
-    if (facts == syntaxes.end())
+    const auto* const facts = std::ranges::find(syntaxes, name, &ListSyntaxFacts::name);
+    if (facts == std::end(syntaxes))
         return invalid_request(fmt::format("expected one of {}, found \"{}\"", names_of_syntaxes(),
                                            printable(std::string(name), 64)));
     ListFormat format{facts->syntax, {}};
@@ -69,10 +62,9 @@ Result<ListFormat> parse_list_format(std::string_view text) {
         if (plus == rest.size()) break;
         rest.remove_prefix(plus + 1);
     }
-    const bool one_only = format.syntax == ListSyntax::ipset || format.syntax == ListSyntax::nft;
-    if (one_only && format.parts.size() > 1)
-        return invalid_request(
-            fmt::format("expected the name of one set, found \"{}\"", printable(std::string(text), 64)));
+    if (!facts->several && format.parts.size() > 1)
+        return invalid_request(fmt::format("expected {}:{}, found \"{}\"", name, facts->parts,
+                                           printable(std::string(text), 64)));
     return format;
 }
 

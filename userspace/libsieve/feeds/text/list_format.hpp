@@ -12,17 +12,26 @@
 
 namespace sieve {
 
+// Every format but the plain one: FORMAT(NAME, what its parts are called, whether one list may be read for
+// several of them, a phrase for what it is). A format without parts calls them "". formats/NAME.cpp
+// recognises and reads it. Help texts show the formats in this order. A list is tried for the last one first:
+// a format stands in front of those whose lists it would also take for its own.
+#define SIEVE_LIST_FORMATS(FORMAT)                                                                           \
+    FORMAT(json, "MEMBER", true, "a JSON document")                                                          \
+    FORMAT(hosts, "", false, "a hosts file")                                                                 \
+    FORMAT(ipset, "SET", false, "`ipset save`")                                                              \
+    FORMAT(nft, "SET", false, "an nftables set")                                                             \
+    FORMAT(csv, "COLUMN", true, "columns with a header")                                                     \
+    FORMAT(p2p, "", false, "labelled ranges (P2P, eMule)")                                                   \
+    FORMAT(dshield, "", false, "DShield blocks")                                                             \
+    FORMAT(geo, "CODE", true, "countries and networks of addresses")
+
 enum class ListSyntax : std::uint8_t {
     automatic, // the first lines decide (detect_syntax())
     plain,     // one entry a line (feed.hpp)
-    json,      // one document, such as a cloud provider's list of its networks
-    hosts,     // an address and its names
-    dshield,   // first address, last address, prefix length
-    ipset,     // `ipset save`
-    nft,       // `nft list set` and files of nft commands
-    csv,       // columns with a header
-    p2p,       // label:first-last, or eMule's first - last , level , label
-    geo,       // countries and networks of addresses: MMDB, a registry's delegations, a table
+#define SIEVE_ENUMERATOR(name, parts, several, summary) name,
+    SIEVE_LIST_FORMATS(SIEVE_ENUMERATOR)
+#undef SIEVE_ENUMERATOR
 };
 
 // A format, and the parts of a list that are wanted: columns of csv, by name or by number from 1; members of
@@ -38,8 +47,9 @@ struct ListFormat {
 struct ListSyntaxFacts {
     ListSyntax syntax;
     std::string_view name;
-    std::string_view parts;   // what its parts are called; empty: it has none
-    std::string_view summary; // a phrase, such as "DShield blocks"
+    std::string_view parts; // what its parts are called; empty: it has none
+    bool several;           // of them in one format
+    std::string_view summary;
 };
 
 // In the order in which help texts show them.
