@@ -2,7 +2,7 @@
 // The exit codes of our programs, and which error leads to which code. The library knows none of this.
 #pragma once
 
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/error_kind.hpp"
 
 namespace sieve {
 
@@ -16,32 +16,16 @@ enum class Exit : int {
 };
 
 [[nodiscard]] constexpr Exit exit_code(ErrorKind kind) {
-    switch (kind) {
-    case ErrorKind::no:
-    case ErrorKind::not_attached:
-    case ErrorKind::no_such_set:
+    switch (facts_of(kind).group) {
+    case ErrorGroup::no:
         return Exit::no;
-    case ErrorKind::invalid_request:
-    case ErrorKind::several_hooks:
-    case ErrorKind::attached_otherwise:
-    case ErrorKind::wants_force:
-    case ErrorKind::needs_feed:
+    case ErrorGroup::request:
         return Exit::usage;
-    case ErrorKind::bad_input:
-    case ErrorKind::fixed_keys:
-    case ErrorKind::lockout:
-    case ErrorKind::out_of_memory:
+    case ErrorGroup::input:
         return Exit::bad_input;
-    case ErrorKind::kernel_refused:
-    case ErrorKind::not_permitted:
-    case ErrorKind::no_native_mode:
-    case ErrorKind::foreign_program:
-    case ErrorKind::other_version:
-    case ErrorKind::busy:
-    case ErrorKind::unconfirmed:
-    case ErrorKind::changed_meanwhile:
+    case ErrorGroup::kernel:
         return Exit::kernel_refused;
-    case ErrorKind::unfinished:
+    case ErrorGroup::unfinished:
         return Exit::incomplete;
     }
     return Exit::kernel_refused;

@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // The command line's numbers, plurals, suggestions, advice and exit codes.
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+
 #include <gtest/gtest.h>
 
 #include "front-end/exit_code.hpp"
@@ -103,6 +109,41 @@ TEST(ExitCode, FollowsFromTheKind) {
     EXPECT_EQ(exit_code(ErrorKind::unconfirmed), Exit::kernel_refused);
     EXPECT_EQ(exit_code(ErrorKind::lockout), Exit::bad_input);
     EXPECT_EQ(exit_code(ErrorKind::not_permitted), Exit::kernel_refused);
+}
+
+/// The pages have each exit code that an error can lead to, and no other.
+TEST(ExitCode, AreThoseOfThePages) {
+    std::set<int> codes;
+    std::set<std::string> names;
+    int kinds = 0;
+    for (; facts_of(static_cast<ErrorKind>(kinds)).name != std::string("unknown"); kinds++) {
+        codes.insert(static_cast<int>(exit_code(static_cast<ErrorKind>(kinds))));
+        names.insert(facts_of(static_cast<ErrorKind>(kinds)).name);
+    }
+    EXPECT_GT(kinds, static_cast<int>(ErrorKind::wants_force));
+    EXPECT_EQ(names.size(), static_cast<std::size_t>(kinds)) << "two kinds of one name";
+
+    const auto page = [](const char* path) {
+        std::ifstream stream(path);
+        EXPECT_TRUE(stream) << path;
+        std::stringstream text;
+        text << stream.rdbuf();
+        return text.str();
+    };
+    const auto codes_in = [](const std::string& text, const char* expression) {
+        std::set<int> found;
+        const std::regex pattern(expression);
+        for (std::sregex_iterator at(text.begin(), text.end(), pattern), end; at != end; ++at)
+            found.insert(std::stoi((*at)[1]));
+        return found;
+    };
+    std::string manual = page("docs/xdp-sieve.8");
+    manual = manual.substr(manual.find("\n.Sh EXIT STATUS\n"));
+    std::set<int> described = codes_in(manual.substr(0, manual.find("\n.El\n")), "\n\\.It ([0-9]+)\n");
+    EXPECT_EQ(described.erase(static_cast<int>(Exit::done)), 1U);
+    EXPECT_EQ(described, codes);
+    for (const int code : codes_in(page("docs/debugging.md"), "\n### [^\n]*\\(exit code ([0-9]+)\\)"))
+        EXPECT_TRUE(codes.contains(code)) << code;
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include "libsieve/api/handles.hpp"
+#include "libsieve/util/error_kind.hpp"
 #include "libsieve/util/version.hpp"
 
 namespace sieve::api {
@@ -9,34 +10,18 @@ namespace sieve::api {
 namespace {
 
 int kind_of(ErrorKind kind) {
-    switch (kind) {
-    case ErrorKind::no:
-    case ErrorKind::not_attached:
-    case ErrorKind::no_such_set:
+    if (kind == ErrorKind::lockout) return LIBSIEVE_ERROR_LOCKOUT;
+    if (kind == ErrorKind::out_of_memory) return LIBSIEVE_ERROR_MEMORY;
+    switch (facts_of(kind).group) {
+    case ErrorGroup::no:
         return LIBSIEVE_ERROR_NO;
-    case ErrorKind::invalid_request:
-    case ErrorKind::attached_otherwise:
-    case ErrorKind::several_hooks:
-    case ErrorKind::wants_force:
-    case ErrorKind::needs_feed:
+    case ErrorGroup::request:
         return LIBSIEVE_ERROR_INVALID;
-    case ErrorKind::bad_input:
-    case ErrorKind::fixed_keys:
+    case ErrorGroup::input:
         return LIBSIEVE_ERROR_BAD_INPUT;
-    case ErrorKind::lockout:
-        return LIBSIEVE_ERROR_LOCKOUT;
-    case ErrorKind::out_of_memory:
-        return LIBSIEVE_ERROR_MEMORY;
-    case ErrorKind::kernel_refused:
-    case ErrorKind::not_permitted:
-    case ErrorKind::no_native_mode:
-    case ErrorKind::foreign_program:
-    case ErrorKind::other_version:
-    case ErrorKind::busy:
-    case ErrorKind::unconfirmed:
-    case ErrorKind::changed_meanwhile:
+    case ErrorGroup::kernel:
         return LIBSIEVE_ERROR_KERNEL;
-    case ErrorKind::unfinished:
+    case ErrorGroup::unfinished:
         return LIBSIEVE_ERROR_UNFINISHED;
     }
     return LIBSIEVE_ERROR_INVALID;

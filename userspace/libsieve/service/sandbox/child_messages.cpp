@@ -2,10 +2,12 @@
 #include "libsieve/service/sandbox/child_messages.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 
 #include <nlohmann/json.hpp>
 
+#include "libsieve/util/error_kind.hpp"
 #include "libsieve/util/printable.hpp"
 
 // What nlohmann's macros need to know about the fields' types. Each field of a message is named once, below.
@@ -158,24 +160,17 @@ bool take(const json& from, AnyOrder& order) {
 }
 
 // Kinds of errors that a child may report. What it says about the kernel or other programs means nothing.
-constexpr struct {
-    ErrorKind kind;
-    const char* word;
-} error_words[] = {{ErrorKind::bad_input, "bad_input"},
-                   {ErrorKind::invalid_request, "invalid_request"},
-                   {ErrorKind::needs_feed, "needs_feed"},
-                   {ErrorKind::not_permitted, "not_permitted"},
-                   {ErrorKind::out_of_memory, "out_of_memory"}};
+constexpr ErrorKind reportable[] = {ErrorKind::bad_input, ErrorKind::invalid_request, ErrorKind::needs_feed,
+                                    ErrorKind::not_permitted, ErrorKind::out_of_memory};
 
 const char* word_of(ErrorKind kind) {
-    for (const auto& [one, word] : error_words)
-        if (one == kind) return word;
-    return error_words[0].word;
+    const bool may = std::ranges::find(reportable, kind) != std::end(reportable);
+    return facts_of(may ? kind : ErrorKind::bad_input).name;
 }
 
 ErrorKind kind_of_word(const std::string& text) {
-    for (const auto& [kind, word] : error_words)
-        if (text == word) return kind;
+    for (const ErrorKind kind : reportable)
+        if (text == facts_of(kind).name) return kind;
     return ErrorKind::bad_input;
 }
 
