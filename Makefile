@@ -47,7 +47,8 @@ $(B)/userspace/libsieve/filters/%.o $(B)/userspace/libsieve/build/%.o \
 $(B)/userspace/libsieve/analysis/%.o: CXXFLAGS += -ffp-contract=off
 # Tests and front ends compile in half the time so, and leave all work to libsieve.
 $(B)/tests/unit/%.o $(B)/tests/bpf/%.o $(B)/tests/service/%.o $(B)/tests/fleet/%.o $(B)/userspace/front-end/%.o \
-$(B)/userspace/xdp-sieve/%.o $(B)/userspace/xdp-sieved/%.o: CXXFLAGS += -O1
+$(B)/userspace/xdp-sieve/%.o $(B)/userspace/xdp-sieved/%.o $(B)/userspace/sieve-bench/%.o \
+$(B)/userspace/xdp-sieve-fleet/%.o: CXXFLAGS += -O1
 # ThreadSanitizer must not see half of oneTBB: see task_pool.hpp.
 $(B)/userspace/libsieve/util/task_pool.o: CXXFLAGS += -fno-sanitize=thread -O2
 CPPFLAGS += -Iinclude -Iuserspace -Itests -I$(B)/bpf
@@ -58,49 +59,54 @@ CPPFLAGS += -Iinclude -Iuserspace -Itests -I$(B)/bpf
 PROMETHEUS_LIB := $(if $(filter arm64,$(ARCH)),-l:libprometheus-cpp-core.so.1.0,-lprometheus-cpp-core)
 SERVICE_LIBS := -Wl,--push-state,--as-needed -lseccomp -lsystemd -lmicrohttpd \
 	$(PROMETHEUS_LIB) -Wl,--pop-state
+# Only the programs of the package xdp-sieve-fleet.
+FLEET_LIBS := -lcrypto -lzstd
 LIBS     := -lxdp -lbpf -lmnl -lelf -lz -lfmt -lxxhash -ltbb -lpthread
 # Objects name their sources from the tree's root, so that the same sources give the same bytes anywhere.
 BPFFLAGS := -g -O2 -target bpf -mcpu=v3 -Wall -Wextra -Werror -ffile-prefix-map=$(CURDIR)=. -Iinclude \
 	-I/usr/include/$(TRIPLET)
 
+# The rooms of user space, the highest first, as the linker wants them. NAME/* is each folder in NAME.
+ROOMS    := $(patsubst userspace/%/,%,$(wildcard $(patsubst %,userspace/%/,\
+	$(shell sed 's/[\#|].*//' userspace/rooms | tac))))
 # Sorted: the order of a folder differs between machines, and the linker keeps it.
-LIB_SRC  := $(sort $(shell find userspace/libsieve -name '*.cpp' -not -path '*/bench/*' -not -path '*/service/*' \
-	-not -path '*/fleet/*'))
-SERVICE_SRC := $(sort $(shell find userspace/libsieve/service -name '*.cpp'))
-FLEET_SRC := $(sort $(shell find userspace/libsieve/fleet -name '*.cpp'))
-# Only the benchmarks need these libraries; the installed library does not.
-MEASURE_SRC := $(sort $(shell find userspace/libsieve/bench -name '*.cpp'))
-CLI_SRC  := $(sort $(shell find userspace/xdp-sieve userspace/front-end -name '*.cpp'))
-DAEMON_SRC := $(sort $(shell find userspace/xdp-sieved -name '*.cpp'))
-LAB_SRC  := $(sort $(shell find userspace/sieve-lab -name '*.cpp'))
+USER_SRC := $(sort $(shell find userspace -name '*.cpp'))
 UNIT_SRC := $(sort $(shell find tests/unit tests/model -name "*.cpp"))
 KERN_SRC := $(sort $(shell find tests/bpf tests/model -name "*.cpp"))
 SERVICE_TEST_SRC := $(sort $(shell find tests/service -name "*.cpp"))
 FLEET_TEST_SRC := $(sort $(shell find tests/fleet -name "*.cpp"))
 LIB_HEADERS := userspace/libsieve/api/libsieve.h userspace/libsieve/api/libsieve.hpp
-# What the programs share: arguments, exit codes, printing, advice on errors.
-SHARED_SRC := $(sort $(shell find userspace/front-end -name '*.cpp'))
 # `make GROUPED=1` compiles sources in groups, so that the compiler reads their headers once: see docs/testing.md.
 # These sources stay alone, since programs take them without the rest of their folder, or need other options.
-SINGLE   := %/main.cpp %_kind.cpp $(SHARED_SRC) tests/service/servers.cpp $(addprefix userspace/libsieve/,\
-	control/spec/build_options.cpp filters/kinds/xorsat/xorsat_solver.cpp service/config/configuration_toml.cpp \
-	util/task_pool.cpp)
+SINGLE   := %/main.cpp %_kind.cpp $(filter userspace/front-end/%,$(USER_SRC)) tests/service/servers.cpp \
+	$(addprefix userspace/libsieve/,control/spec/build_options.cpp filters/kinds/xorsat/xorsat_solver.cpp \
+	service/config/configuration_toml.cpp util/task_pool.cpp)
 # $(call objects,SOURCES,FOLDER): their objects in the folder.
 objects   = $(patsubst %.cpp,$2/%.o,$(if $(GROUPED),$(filter $(SINGLE),$1) \
 	$(shell scripts/group_sources.py $2 $(filter-out $(SINGLE),$1)),$1))
-LIB_OBJ  := $(call objects,$(LIB_SRC),$(B))
-SERVICE_OBJ := $(call objects,$(SERVICE_SRC),$(B))
+USER_OBJ := $(call objects,$(USER_SRC),$(B))
+# $(call objects_of,ROOM): those of its folder that are in no room inside it. Programs name their main.o themselves.
+inside    = $(patsubst %,$(B)/userspace/%,$(1:=/%))
+objects_of = $(filter-out %/main.o $(call inside,$(filter $1/%,$(ROOMS))),$(filter $(call inside,$1),$(USER_OBJ)))
+# $(call libraries,ROOM...): each room is a library.
+libraries = $(foreach room,$(filter $1,$(ROOMS)),$(B)/rooms/$(subst /,-,$(room)).a)
+# The installed library.
+LIB_ROOMS := $(filter-out libsieve/service/% libsieve/fleet libsieve/bench,$(filter libsieve/%,$(ROOMS)))
+LIB_OBJ  := $(foreach room,$(LIB_ROOMS),$(call objects_of,$(room)))
+# What the unit tests link: all.
+UNIT_ROOMS := $(ROOMS)
+# What programs link: rooms below their own, but for those that only some of them need.
+LIBSIEVE := $(call libraries,$(LIB_ROOMS))
+SERVICE  := $(call libraries,libsieve/service/%) $(LIBSIEVE)
+FLEET    := $(call libraries,libsieve/fleet) $(SERVICE)
+FRONT_END := $(call libraries,front-end)
+MEASURING := $(call libraries,libsieve/bench)
 SERVICE_TEST_OBJ := $(call objects,$(SERVICE_TEST_SRC),$(B))
-FLEET_OBJ := $(call objects,$(FLEET_SRC),$(B))
 FLEET_TEST_OBJ := $(call objects,$(FLEET_TEST_SRC),$(B))
-MEASURE_OBJ := $(call objects,$(MEASURE_SRC),$(B))
-CLI_OBJ  := $(call objects,$(CLI_SRC),$(B))
-DAEMON_OBJ := $(call objects,$(DAEMON_SRC) $(SHARED_SRC),$(B))
-LAB_OBJ  := $(call objects,$(LAB_SRC),$(B))
 UNIT_OBJ := $(call objects,$(UNIT_SRC),$(B))
 KERN_OBJ := $(call objects,$(KERN_SRC),$(B))
 # Each source is a program.
-BENCH_OBJ := $(patsubst %.cpp,$(B)/%.o,$(sort $(wildcard tests/bench/*.cpp)))
+MEASUREMENT_OBJ := $(patsubst %.cpp,$(B)/%.o,$(sort $(wildcard tests/bench/*.cpp)))
 
 # One object for each hook: XDP, and tc's ingress and egress. The one that notes flows is nothing without a controller,
 # so it is not installed.
@@ -111,13 +117,15 @@ SKELETON := $(patsubst %,$(B)/bpf/%.skel.h,$(PROGRAMS) sieve_note)
 BENCH_SKELETON := $(B)/bpf/sieve_bench.skel.h $(B)/bpf/reply_bench.skel.h
 
 .DELETE_ON_ERROR:
-.PHONY: all programs deps check faults sanitize coverage vmtest soak demo demo-fleet bench bench-pages sizing figures install install-lab uninstall deb \
+.PHONY: all programs deps check faults sanitize coverage vmtest soak demo demo-fleet bench bench-pages sizing figures install install-fleet install-lab uninstall deb \
 	deb-test oci oci-test clean format tidy
 
 all: programs $(B)/unit-tests $(B)/bpf-tests $(B)/service-tests $(B)/fleet-tests
 
-# What `make install` and `make install-lab` install.
-programs: $(BPF_OBJ) $(B)/libsieve.so $(B)/libsieve.a $(B)/xdp-sieve $(B)/xdp-sieved $(B)/sieve-lab
+# What `make install`, `make install-fleet` and `make install-lab` install.
+FLEET_PROGRAMS := $(B)/fleet/xdp-sieve $(B)/fleet/xdp-sieved
+programs: $(BPF_OBJ) $(B)/libsieve.so $(B)/libsieve.a $(B)/xdp-sieve $(B)/xdp-sieved $(FLEET_PROGRAMS) \
+	$(B)/sieve-lab $(B)/sieve-bench
 
 deps:
 	scripts/install-deps.sh
@@ -164,50 +172,57 @@ $(B)/libsieve.so: $(B)/$(LIB_REAL)
 	ln -sf $(LIB_REAL) $(B)/$(LIB_SONAME)
 	ln -sf $(LIB_REAL) $@
 
-$(B)/libsieve-service.a: $(SERVICE_OBJ)
+define room_library
+$(call libraries,$1): $(call objects_of,$1)
+endef
+$(foreach room,$(ROOMS),$(eval $(call room_library,$(room))))
+$(B)/rooms/%.a:
+	@mkdir -p $(@D)
 	rm -f $@ && $(AR) rcs $@ $^
 
-$(B)/libsieve-fleet.a: $(FLEET_OBJ)
-	rm -f $@ && $(AR) rcs $@ $^
+# Each program is its main() and the rooms that it links, its own the first.
+LINK      = mkdir -p $(@D) && $(CXX) $(CXXFLAGS) $(LDFLAGS) $^
+main_of   = $(B)/userspace/$1/main.o
+$(B)/xdp-sieve: $(call main_of,xdp-sieve) $(call libraries,xdp-sieve) $(FRONT_END) $(SERVICE)
+	$(LINK) $(SERVICE_LIBS) $(LIBS) -o $@
 
-$(B)/libsieve-bench.a: $(MEASURE_OBJ)
-	rm -f $@ && $(AR) rcs $@ $^
+$(B)/xdp-sieved: $(call main_of,xdp-sieved) $(call libraries,xdp-sieved) $(FRONT_END) $(SERVICE)
+	$(LINK) $(SERVICE_LIBS) $(LIBS) -o $@
 
-$(B)/xdp-sieve: $(CLI_OBJ) $(B)/libsieve-bench.a $(B)/libsieve-fleet.a $(B)/libsieve-service.a $(B)/libsieve.a
-	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(SERVICE_LIBS) $(LIBS) -o $@
+# The same two programs with a fleet.
+$(FLEET_PROGRAMS): $(B)/fleet/%: $(B)/userspace/xdp-sieve-fleet/%/main.o $(call libraries,xdp-sieve-fleet) \
+		$(call libraries,xdp-sieve xdp-sieved) $(FRONT_END) $(FLEET)
+	$(LINK) $(FLEET_LIBS) $(SERVICE_LIBS) $(LIBS) -o $@
 
-$(B)/xdp-sieved: $(DAEMON_OBJ) $(B)/libsieve-fleet.a $(B)/libsieve-service.a $(B)/libsieve.a
-	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(SERVICE_LIBS) $(LIBS) -o $@
+$(B)/sieve-lab: $(call main_of,sieve-lab) $(call libraries,sieve-lab sieve-lab/simulations) $(LIBSIEVE)
+	$(LINK) $(LIBS) -o $@
 
-$(B)/sieve-lab: $(LAB_OBJ) $(B)/libsieve.a
-	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(LIBS) -o $@
+$(B)/sieve-bench: $(call main_of,sieve-bench) $(call libraries,sieve-bench) $(FRONT_END) $(MEASURING) $(LIBSIEVE)
+	$(LINK) $(LIBS) -o $@
 
 # The unit tests also cover the lab's own arithmetic and the command line's parsing.
-$(B)/unit-tests: $(UNIT_OBJ) $(filter-out %/main.o,$(LAB_OBJ) $(CLI_OBJ)) $(B)/libsieve-bench.a \
-		$(B)/libsieve-fleet.a $(B)/libsieve-service.a $(B)/libsieve.a
-	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lgtest -larchive $(SERVICE_LIBS) $(LIBS) -o $@
+$(B)/unit-tests: $(UNIT_OBJ) $(call libraries,$(UNIT_ROOMS))
+	$(LINK) -lgtest -larchive $(FLEET_LIBS) $(SERVICE_LIBS) $(LIBS) -o $@
 
 # This program starts refreshes, so it has its own main().
-$(B)/service-tests: $(SERVICE_TEST_OBJ) $(B)/libsieve-service.a $(B)/libsieve.a
-	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lgtest $(SERVICE_LIBS) $(LIBS) -o $@
+$(B)/service-tests: $(SERVICE_TEST_OBJ) $(SERVICE)
+	$(LINK) -lgtest $(SERVICE_LIBS) $(LIBS) -o $@
 
 # Real etcd and nginx.
-$(B)/fleet-tests: $(FLEET_TEST_OBJ) $(B)/libsieve-fleet.a $(B)/libsieve-service.a $(B)/libsieve.a
-	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lgtest $(SERVICE_LIBS) $(LIBS) -o $@
+$(B)/fleet-tests: $(FLEET_TEST_OBJ) $(FLEET)
+	$(LINK) -lgtest $(FLEET_LIBS) $(SERVICE_LIBS) $(LIBS) -o $@
 
-$(B)/bpf-tests: $(KERN_OBJ) $(B)/libsieve-bench.a $(B)/libsieve.a
-	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lgtest -lgtest_main $(LIBS) -o $@
+$(B)/bpf-tests: $(KERN_OBJ) $(MEASURING) $(LIBSIEVE)
+	$(LINK) -lgtest -lgtest_main $(LIBS) -o $@
 
-ALL_OBJ := $(DAEMON_OBJ) $(FLEET_OBJ) $(FLEET_TEST_OBJ) $(SERVICE_OBJ) \
-	$(SERVICE_TEST_OBJ) $(BENCH_OBJ) $(MEASURE_OBJ) $(LIB_OBJ) \
-	$(CLI_OBJ) $(UNIT_OBJ) $(LAB_OBJ) $(KERN_OBJ)
+ALL_OBJ := $(USER_OBJ) $(FLEET_TEST_OBJ) $(SERVICE_TEST_OBJ) $(MEASUREMENT_OBJ) $(UNIT_OBJ) $(KERN_OBJ)
 -include $(ALL_OBJ:.o=.d)
 
 demo:
 	scripts/demo.sh
 
 # A fleet of three nodes, with etcd and nginx.
-demo-fleet: $(BPF_OBJ) $(B)/xdp-sieve $(B)/xdp-sieved
+demo-fleet: $(BPF_OBJ) $(FLEET_PROGRAMS)
 	scripts/demo-fleet.sh
 
 check:
@@ -216,10 +231,10 @@ check:
 # BENCH holds further arguments, such as --quick or --keys 1e8, and PREFIXES the lists of prefixes. set-bench tabulates
 # effort against rate, by kind.
 PREFIXES ?= tests/data/de-ipv4.cidr,tests/data/de-ipv6.cidr,table:1e5,table:1e6,table6:2e5
-bench: $(B)/xdp-sieve $(B)/set-bench $(B)/live-bench $(B)/sandbox-bench
+bench: $(B)/sieve-bench $(B)/xdp-sieve $(B)/set-bench $(B)/live-bench $(B)/sandbox-bench
 	@mkdir -p $(B)/bench
-	$(B)/xdp-sieve bench $(BENCH) --output $(B)/bench/kernel.json
-	$(B)/xdp-sieve bench --prefixes $(PREFIXES) $(BENCH) --output $(B)/bench/prefixes.json
+	$(B)/sieve-bench $(BENCH) --output $(B)/bench/kernel.json
+	$(B)/sieve-bench --prefixes $(PREFIXES) $(BENCH) --output $(B)/bench/prefixes.json
 	$(B)/set-bench --benchmark_out=$(B)/bench/user.json --benchmark_out_format=json
 	$(B)/live-bench --output $(B)/bench/live.json
 	$(B)/sandbox-bench
@@ -231,18 +246,18 @@ bench-pages: bench $(B)/sieve-lab
 	scripts/figures.sh
 
 # Lists that change in place, beside nftables.
-$(B)/live-bench: $(B)/tests/bench/live_bench.o $(B)/tests/service/servers.o $(B)/libsieve-service.a $(B)/libsieve.a
+$(B)/live-bench: $(B)/tests/bench/live_bench.o $(B)/tests/service/servers.o $(SERVICE)
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(SERVICE_LIBS) $(LIBS) -o $@
 
 # Lists read and built by children without privileges, beside the same in one process.
-$(B)/sandbox-bench: $(B)/tests/bench/sandbox_bench.o $(B)/libsieve-service.a $(B)/libsieve.a
+$(B)/sandbox-bench: $(B)/tests/bench/sandbox_bench.o $(SERVICE)
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(SERVICE_LIBS) $(LIBS) -o $@
 
 # Makes the lists of scripts/build_scale.py.
 $(B)/write-addresses: $(B)/tests/bench/write_addresses.o
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -o $@
 
-$(B)/set-bench: $(B)/tests/bench/set_bench.o $(B)/libsieve-bench.a $(B)/libsieve.a
+$(B)/set-bench: $(B)/tests/bench/set_bench.o $(MEASURING) $(LIBSIEVE)
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lbenchmark $(LIBS) -o $@
 
 # Tests the kernel side on other kernels, in QEMU. With ARCH=arm64 it tests that processor instead.
@@ -250,7 +265,7 @@ ifeq ($(ARCH),arm64)
 vmtest: $(B)/unit-tests $(B)/bpf-tests
 	scripts/vmtest_arm64.sh
 else
-vmtest: $(BPF_OBJ) $(B)/xdp-sieve $(B)/bpf-tests
+vmtest: $(BPF_OBJ) $(B)/xdp-sieve $(B)/sieve-bench $(B)/bpf-tests
 	scripts/vmtest.sh
 endif
 
@@ -267,7 +282,7 @@ soak: all
 # or two. EVERY=10 takes every tenth call; CASES="load swap" and HOOKS=xdp select cases and hooks. Before that it kills
 # the daemon at KILLS random moments, 300 if not given, and daemon, etcd or nginx of a fleet at FLEET_KILLS ones, and
 # lives a daemon's life of OPERATIONS random operations, 2,000 if not given, drawn by SEED.
-faults: $(BPF_OBJ) $(B)/xdp-sieve $(B)/xdp-sieved
+faults: $(BPF_OBJ) $(B)/xdp-sieve $(B)/xdp-sieved $(FLEET_PROGRAMS)
 	$(MAKE) --no-print-directory -C tests/selftests all
 	KILLS=$(or $(KILLS),300) tests/selftests/daemon_kill.sh
 	KILLS=$(or $(FLEET_KILLS),50) tests/selftests/fleet.sh
@@ -293,7 +308,7 @@ SYSCONFDIR ?= $(if $(filter /usr /usr/local,$(PREFIX)),/etc,$(PREFIX)/etc)
 # Each command has a page of its own, made of the one that describes them all.
 COMMAND_PAGES = $(addprefix $(B)/man/,$(shell scripts/man_pages.py --list))
 MAN_PAGES = $(COMMAND_PAGES) docs/xdp-sieved.8 docs/xdp-sieve.toml.5
-LAB_PAGE := docs/sieve-lab.1
+LAB_PAGES := docs/sieve-lab.1 docs/sieve-bench.8
 # man_page PAGE: where a page goes.
 man_page  = $(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $1))/$(notdir $1)
 # install_page PAGE: pages name installed files under /usr/local, the default prefix.
@@ -344,25 +359,30 @@ install: $(BPF_OBJ) $(B)/libsieve.so $(B)/libsieve.a $(B)/xdp-sieve $(B)/xdp-sie
 		chmod 644 $(DESTDIR)$(LIBDIR)/pkgconfig/$$name.pc; \
 	done
 
-# The experiments are not part of `make install`: only readers of the papers need them.
-install-lab: $(B)/sieve-lab
-	install -D -m 755 $(B)/sieve-lab $(DESTDIR)$(PREFIX)/bin/sieve-lab
-	$(call install_page,$(LAB_PAGE))
+# The fleet is not part of `make install`: a host without one has neither its code nor the libraries that it needs.
+install-fleet: $(FLEET_PROGRAMS)
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/lib/xdp-sieve/fleet $^
+
+# Experiments and benchmark are not part of `make install`: whoever filters packets needs neither.
+install-lab: $(B)/sieve-lab $(B)/sieve-bench
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $^
+	$(foreach page,$(LAB_PAGES),$(call install_page,$(page)) &&) true
 
 # Removes what `make install` brought, and ends nothing. An administrator's configuration and lists stay.
 uninstall:
 	@[ -n "$(DESTDIR)" ] || scripts/still-running.sh $(PREFIX)/bin/xdp-sieve
-	rm -f $(DESTDIR)$(PREFIX)/bin/xdp-sieve $(DESTDIR)$(PREFIX)/bin/sieve-lab
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,xdp-sieve sieve-lab sieve-bench)
 	rm -f $(DESTDIR)$(PREFIX)/sbin/xdp-sieved $(DESTDIR)$(UNITDIR)/xdp-sieved.service
-	rm -f $(foreach page,$(MAN_PAGES) $(LAB_PAGE),$(call man_page,$(page)))
+	rm -f $(foreach page,$(MAN_PAGES) $(LAB_PAGES),$(call man_page,$(page)))
 	rm -f $(EXAMPLE_FILES:%=$(DESTDIR)$(PREFIX)/$(EXAMPLES)/%)
 	rm -f $(foreach one,$(COMPLETIONS),$(call completion_file,$(one))) $(MORE_COMPLETIONS:%=$(DESTDIR)%)
 	rm -f $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/lib/xdp-sieve/%.bpf.o)
+	rm -f $(FLEET_PROGRAMS:$(B)/%=$(DESTDIR)$(PREFIX)/lib/xdp-sieve/%)
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/include/sieve/,$(notdir $(wildcard include/sieve/*.h)))
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/include/libsieve/,$(notdir $(LIB_HEADERS)))
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,libsieve.a libsieve.so $(LIB_SONAME) $(LIB_REAL))
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/pkgconfig/,libsieve.pc libsieve-bpf.pc)
-	for folder in lib/systemd/system lib/systemd lib/xdp-sieve include/sieve include/libsieve $(EXAMPLES)/blocklist.d \
+	for folder in lib/systemd/system lib/systemd lib/xdp-sieve/fleet lib/xdp-sieve include/sieve include/libsieve $(EXAMPLES)/blocklist.d \
 			$(EXAMPLES)/monitoring $(EXAMPLES) \
 			share/doc/xdp-sieve; do \
 		[ ! -d $(DESTDIR)$(PREFIX)/$$folder ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(PREFIX)/$$folder; \
@@ -375,7 +395,7 @@ uninstall:
 		[ ! -d $(DESTDIR)$(SYSCONFDIR)/$$folder ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(SYSCONFDIR)/$$folder; \
 	done
 
-# Debian packages of this tree: docs/packages.md. They are in build/deb; with RELEASE=trixie they are built in a Debian of
+# Debian packages of this tree: docs/packaging.md. They are in build/deb; with RELEASE=trixie they are built in a Debian of
 # that release, and are in build/deb-trixie.
 DEBS := $(B)/deb$(RELEASE:%=-%)
 deb:
@@ -401,7 +421,7 @@ format:
 
 # The analyser reports a leak in xdp_sieve.skel.h. bpftool generates that header, so the leak is not ours.
 tidy: $(SKELETON) $(BENCH_SKELETON)
-	printf '%s\n' $(LIB_SRC) $(CLI_SRC) | xargs -P $$(nproc) -n 1 sh -c \
+	printf '%s\n' $(USER_SRC) | xargs -P $$(nproc) -n 1 sh -c \
 		'clang-tidy --quiet "$$0" -- -std=c++20 $(CPPFLAGS) -I. 2>/dev/null'
 
 clean:

@@ -26,7 +26,7 @@ for suite in "${suites[@]}"; do
     case $suite in
     unit) targets+=("$B/unit-tests") ;;
     bpf) targets+=("$B/bpf-tests") ;;
-    selftests) targets+=("$B/xdp-sieve") ;;
+    selftests) targets+=("$B/xdp-sieve" "$B/sieve-bench") ;;
     parser) ;;
     *)
         echo "coverage: no suite $suite" >&2

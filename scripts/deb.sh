@@ -41,7 +41,8 @@ scripts/copy-sources.sh "$tree"
 how=()
 if [ -n "$objects" ]; then
     mkdir "$tree/build"
-    (cd "$objects" && tar -c bpf userspace ./*.a ./*.so* ./*.bpf.o xdp-sieve xdp-sieved sieve-lab) |
+    made=(bpf userspace rooms fleet xdp-sieve xdp-sieved sieve-lab sieve-bench)
+    (cd "$objects" && tar -c "${made[@]}" ./*.a ./*.so* ./*.bpf.o) |
         tar -x -C "$tree/build"
     export DEB_BUILD_OPTIONS="${DEB_BUILD_OPTIONS-} noautodbgsym"
     how=(--build=binary --no-pre-clean)

@@ -5,7 +5,7 @@
 
 WORK=$(mktemp -d)
 HUB=sieve-hub-$$
-SIEVE=build/xdp-sieve SIEVED=build/xdp-sieved
+SIEVE=build/fleet/xdp-sieve SIEVED=build/fleet/xdp-sieved
 NODES=() DAEMONS=()
 
 cleanup() {

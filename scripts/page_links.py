@@ -5,7 +5,8 @@
 usage: page_links.py
 
 A path in backquotes counts as a link if it begins with a folder of this project, so that a page does not name a file
-that has moved. Exit 0: all links lead somewhere; 1: the others are printed.
+that has moved. Also finds pages that do not stand in one shelf of docs/README.md, or whose first lines name another
+reader than the shelf does. Exit 0: all is well; 1: the faults are printed.
 """
 
 import pathlib
@@ -39,8 +40,24 @@ def broken(page):
             yield path
 
 
+def misplaced():
+    """A page has one reader: that of the shelf in which it stands."""
+    index = ROOT / "docs/README.md"
+    shelves = re.findall(r"^## For (\w+)\n(.*?)(?=^## |\Z)", index.read_text(), flags=re.MULTILINE | re.DOTALL)
+    for page in sorted(ROOT.glob("docs/*.md")):
+        if page == index:
+            continue
+        readers = [reader for reader, text in shelves if f"]({page.name})" in text]
+        begin = " ".join(page.read_text().split("\n## ")[0].split())
+        said = {reader for reader, _ in shelves if re.search(rf"[Tt]his page is for {reader}\b", begin)}
+        if len(readers) != 1 or said != set(readers):
+            yield f"{page.relative_to(ROOT)}: for {' and '.join(sorted(said)) or 'nobody'}, in the shelf of " \
+                  f"{' and '.join(readers) or 'nobody'}"
+
+
 def main():
     found = [f"{page.relative_to(ROOT)}: {target}" for page in PAGES for target in broken(page)]
+    found += misplaced()
     print(*found, sep="\n", end="\n" if found else "")
     return 1 if found else 0
 

@@ -6,6 +6,9 @@
                          drawing of other rooms
     rooms.py --sizes     files and lines of code of each room, without blanks and comments
     rooms.py --draw      writes docs/drawings/rooms.svg
+    rooms.py --libraries FOLDER
+                         exit 1 with the symbols that a library of a room needs from rooms that it may not include;
+                         `make` puts the libraries into build/rooms
 
 --tree FOLDER: instead of the tree that this script is in.
 """
@@ -14,6 +17,7 @@ import argparse
 import html
 import pathlib
 import re
+import subprocess
 import sys
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
@@ -82,6 +86,27 @@ def breaches(law):
             yield f"userspace/{source}: {room} may not include {other}, which is in {others_room}"
 
 
+def symbols(library, which):
+    said = subprocess.run(["nm", "--demangle", "--extern-only", which, library], stdout=subprocess.PIPE, text=True,
+                          check=True).stdout
+    return {line[19:] for line in said.splitlines() if line[17:18].isalpha()}
+
+
+def links(law, folder):
+    """What a library would have to find in a library that is not below its own."""
+    library = {room: folder / (room.replace("/", "-") + ".a") for room in law.rank}
+    library = {room: path for room, path in library.items() if path.exists()}
+    definers = {}
+    for room, path in library.items():
+        for symbol in symbols(path, "--defined-only"):
+            definers.setdefault(symbol, set()).add(room)
+    for room, path in library.items():
+        for symbol in sorted(symbols(path, "--undefined-only")):
+            rooms = definers.get(symbol, set())
+            if rooms and not any(law.may_include(room, other) for other in rooms):
+                yield f"{room} may not link {symbol}, which is in {', '.join(sorted(rooms))}"
+
+
 def sizes(law):
     """Files and lines of code of each room."""
     count = {room: [0, 0] for room in law.rank}
@@ -120,6 +145,7 @@ def main():
     parser = argparse.ArgumentParser(description="Enforces userspace/rooms.")
     parser.add_argument("--sizes", action="store_true")
     parser.add_argument("--draw", action="store_true")
+    parser.add_argument("--libraries", type=pathlib.Path)
     parser.add_argument("--tree", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent)
     arguments = parser.parse_args()
     law = Law(arguments.tree / "userspace")
@@ -129,7 +155,7 @@ def main():
     elif arguments.draw:
         (arguments.tree / DRAWING).write_text(drawing(law))
     else:
-        found = list(breaches(law))
+        found = list(links(law, arguments.libraries) if arguments.libraries else breaches(law))
         if not found and (arguments.tree / DRAWING).read_text() != drawing(law):
             found.append(f"{DRAWING} shows other rooms: run scripts/rooms.py --draw")
         print("\n".join(found), end="\n" if found else "")

@@ -56,13 +56,14 @@ for part in "${parts[@]}"; do
         build/address/unit-tests --gtest_brief=1 || status=1
         ;;
     commands)
-        build address "$address_flags" xdp-sieve xdp-sieved
+        build address "$address_flags" xdp-sieve xdp-sieved sieve-bench fleet/xdp-sieve fleet/xdp-sieved
         make --no-print-directory build/xdp_sieve.bpf.o build/xdp_sieve_tc.bpf.o
         SANITIZED=1 SIEVE=$PWD/build/address/xdp-sieve make --no-print-directory -s -C tests/selftests run_tests \
             ${SELFTESTS:+"TEST_PROGS=$SELFTESTS"} || status=1
         ;;
     thread)
-        build thread -fsanitize=thread unit-tests LAB_SRC= CLI_SRC= MEASURE_SRC= \
+        build thread -fsanitize=thread unit-tests \
+            "UNIT_ROOMS=\$(filter-out libsieve/bench,\$(filter libsieve/%,\$(ROOMS)))" \
             "UNIT_SRC=tests/unit/main.cpp $(sources tests/model "${threaded_tests[@]/#/tests/unit/}")"
         # Each of these rounds builds and asks several filters, all by the same code.
         export SIEVE_TEST_FEEDS=${SIEVE_TEST_FEEDS:-5}

@@ -96,14 +96,27 @@ forbidden_words() {
         bpf docs examples include scripts tests userspace README.md CONTRIBUTING.md Makefile \
         ':!docs/glossary.md' ':!tests/data' ':!tests/fuzz/corpus' ':!tests/fuzz/seeds'
 }
-# Rooms include only rooms below them.
-rooms() { scripts/rooms.py; }
+# Rooms include, and link, only rooms below them.
+rooms() { scripts/rooms.py && { [ ! -d build/rooms ] || scripts/rooms.py --libraries build/rooms; }; }
+
+# A type's name has one meaning, so no two headers define it. libsieve's own interface (api/) repeats names of the
+# inside. Types within types and those of a single source are free.
+type_names() {
+    local twice
+    twice=$(files '*.hpp' | grep '^\./userspace/libsieve/' | grep -v '^\./userspace/libsieve/api/' | tr '\n' '\0' |
+        xargs -0 grep -hoP '^(?:struct|class|enum class|enum|using) (?:\[\[\w+\]\] )?\K\w+(?= =|[^;]*(?:\{|$))' |
+        sort | uniq -d)
+    [ -z "$twice" ] || {
+        echo "two headers define each of these types: $twice"
+        return 1
+    }
+}
 
 # What comments and docs call by its name must have that name.
 stale_names() { scripts/stale_names.py; }
 
 echo "KTAP version 1"
-echo "1..13"
+echo "1..14"
 rule "every file has an SPDX line" licence_lines
 rule "each side has its licence" licence_sides
 rule "shell scripts pass shellcheck" shell_scripts
@@ -111,10 +124,11 @@ rule "Python scripts parse" python_scripts
 rule "C and C++ are formatted (make format)" formatted
 rule "man pages pass mandoc" man_pages
 rule "no line of a script is over 120 characters long" line_length
-rule "pages link to what exists" page_links
+rule "pages link to what exists, and have one reader" page_links
 rule "docs/format.md is true (scripts/format_page.py --write)" format_page
 rule "comments and docs name what exists (scripts/stale_names.py)" stale_names
 rule "no word of the glossary's last table is in use" forbidden_words
 rule "rooms include only rooms below them (userspace/rooms)" rooms
+rule "no two headers of libsieve define a type of the same name" type_names
 rule "what packets read has its SIEVE_ABI (scripts/abi_digest.py)" abi_number
 exit "$failed"

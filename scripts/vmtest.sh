@@ -234,7 +234,9 @@ make_root() {
     rm -rf "$ROOT/usr/lib/$python"/{test,idlelib,lib2to3,dist-packages}
     cp -r tests "$ROOT/sieve/"
     cp -r build/selftests build/xdp_sieve.bpf.o build/xdp_sieve_tc.bpf.o "$ROOT/sieve/build/"
-    for folder in xdp-sieve bpf-tests; do strip --strip-debug -o "$ROOT/sieve/build/$folder" "build/$folder"; done
+    for folder in xdp-sieve sieve-bench bpf-tests; do
+        strip --strip-debug -o "$ROOT/sieve/build/$folder" "build/$folder"
+    done
     mv "$ROOT/sieve/tests/vm/init" "$ROOT/init"
     printf '%s\n' "${counts[@]}" >"$ROOT/sieve/counts"
     take_libraries
@@ -356,7 +358,7 @@ finish() {
     exit "$status"
 }
 
-for file in build/{xdp-sieve,bpf-tests,xdp_sieve.bpf.o,xdp_sieve_tc.bpf.o}; do
+for file in build/{xdp-sieve,sieve-bench,bpf-tests,xdp_sieve.bpf.o,xdp_sieve_tc.bpf.o}; do
     [ -e "$file" ] || die "there is no $file: run make first"
 done
 for file in selftests vm; do make --no-print-directory -s -C "tests/$file" all; done

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The programs of `xdp-sieve bench --replies`: does a packet answer a flow of this host? The flow memory, an
+ * The programs of `sieve-bench --replies`: does a packet answer a flow of this host? The flow memory, an
  * LRU hash map of the kernel, and the kernel's connection tracking are asked, all by the same tuple.
  *
  * reply_bench_in and reply_bench_out give a frame a new source address and pass it to the program under test.

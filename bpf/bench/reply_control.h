@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What the programs of `xdp-sieve bench --replies` share with their controller. Flow i is that of the address
+ * What the programs of `sieve-bench --replies` share with their controller. Flow i is that of the address
  * bench_address(i).
  */
 #ifndef SIEVE_REPLY_CONTROL_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The programs of `xdp-sieve bench`.
+ * The programs of `sieve-bench`.
  *
  * Programs named bench_KIND make random keys and look them up, many times in one run, so that the cost of
  * the run itself hardly counts. All share the loop, the key and the hash; only the lookup differs. The

@@ -200,7 +200,7 @@ class LiveBench {
         json out;
         Decisions decisions;
         out["download"] =
-            cost_of(first.size(), [&] { decisions = fetch(CrowdsecStream::Ask::whole_list); }).to_json();
+            cost_of(first.size(), [&] { decisions = fetch(CrowdsecStream::Fetch::whole_list); }).to_json();
         out["first"] = cost_of(first.size(), [&] {
                            const LiveChange done =
                                value_of(live.replace(kernel_, std::move(decisions.added), {}));
@@ -213,7 +213,7 @@ class LiveBench {
         double change_processor = 0; // with the list and the journal
         const Cost whole = cost_of(added.size() + deleted.size(), [&] {
             out["update_download"] = cost_of(added.size() + deleted.size(), [&] {
-                                         decisions = fetch(CrowdsecStream::Ask::difference);
+                                         decisions = fetch(CrowdsecStream::Fetch::difference);
                                      }).to_json();
             const double before = processor_seconds();
             change = value_of(
@@ -230,7 +230,7 @@ class LiveBench {
         constexpr std::size_t polls = 20;
         out["empty_poll"] = cost_of(polls, [&] {
                                 for (std::size_t i = 0; i < polls; i++)
-                                    (void)fetch(CrowdsecStream::Ask::difference);
+                                    (void)fetch(CrowdsecStream::Fetch::difference);
                             }).to_json();
 
         // One decision after the other.
@@ -259,9 +259,9 @@ class LiveBench {
     }
 
   private:
-    Decisions fetch(CrowdsecStream::Ask ask) {
+    Decisions fetch(CrowdsecStream::Fetch part) {
         auto decisions = fetch_decisions(
-            source_, ask,
+            source_, part,
             std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now()),
             sandbox_);
         if (!decisions) fail(decisions.error().error.message);

@@ -82,7 +82,7 @@ class LiveMap {
     }
     [[nodiscard]] std::uint64_t waits() const { return waits_; }
 
-    TableChange change(const KeySet& removed, const KeySet& added) {
+    TableChangeResult change(const KeySet& removed, const KeySet& added) {
         return value_or_fail(table_->change(removed, added, [this] {
             waits_++;
             return grace_period();
@@ -183,7 +183,7 @@ TEST(LiveExact, MissesNoMemberWhileGuestsComeAndGo) {
                  .first_stranger = first_stranger,
                  .strangers = 1'000'000'000},
                 lookups_wanted(5'000'000), map, [&] {
-                    const TableChange did = map.change(keys_at(oldest, batch), keys_at(next, batch));
+                    const TableChangeResult did = map.change(keys_at(oldest, batch), keys_at(next, batch));
                     EXPECT_EQ(did.removed, batch);
                     EXPECT_TRUE(did.full.empty());
                     oldest += batch;
@@ -266,7 +266,7 @@ void members_of_a_small_table_move(const char* name, bool ipv6) {
                     std::vector<sieve_key> coming;
                     for (int i = 0; i < 4; i++) coming.push_back(draw());
                     for (const sieve_key& key : coming) in.add(key);
-                    const TableChange did = map.change(out, in);
+                    const TableChangeResult did = map.change(out, in);
                     for (const sieve_key& key : coming)
                         if (map.table().contains(key)) guests.push_back(key);
                     const std::uint64_t words = movements();
@@ -402,7 +402,7 @@ TEST(LiveExact, MissesNoFlowWhileOthersComeAndGo) {
     const std::uint64_t lookups = lookups_wanted(5'000'000);
     // Windows of guests: those of the oldest batch go, the next ones come.
     for (std::size_t oldest = 0; asked < lookups || changes < 1'000; oldest = (oldest + batch) % guests) {
-        const TableChange did =
+        const TableChangeResult did =
             map.change(part(stay + oldest, batch), part(stay + (oldest + guests / 2) % guests, batch));
         ASSERT_EQ(did.removed, batch);
         ASSERT_TRUE(did.full.empty());

@@ -73,7 +73,7 @@ TEST_F(FleetTest, ACanaryThatDropsTooMuchHaltsTheRollout) {
     // Told so beforehand, it goes back by itself.
     ASSERT_TRUE(publish_text(list("two")));
     ASSERT_TRUE(await([&] { return all_have(list("two")); }));
-    rollout.on_failure = OnFailure::rollback;
+    rollout.on_failure = OnRolloutFailure::rollback;
     ASSERT_TRUE(publish_text(list("everything", 2), rollout));
     ASSERT_TRUE(rollout_is(RolloutState::rolled_back));
     EXPECT_TRUE(await([&] { return all_have(list("two")); }));

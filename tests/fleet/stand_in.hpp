@@ -34,11 +34,11 @@ class StandIn final : public LocalNode {
         set.identity = digest_of(in_force_);
         return {{"bad", set}};
     }
-    [[nodiscard]] Result<Running> running() const override {
+    [[nodiscard]] Result<FiltersInForce> running() const override {
         const std::lock_guard lock(mutex_);
-        return Running{.identities = {{"bad", {digest_of(in_force_)}}}};
+        return FiltersInForce{.identities = {{"bad", {digest_of(in_force_)}}}};
     }
-    [[nodiscard]] Traffic traffic() const override {
+    [[nodiscard]] NodeTraffic traffic() const override {
         const std::lock_guard lock(mutex_);
         // A list that says so drops half of all packets from now on.
         packets_ += 2000;

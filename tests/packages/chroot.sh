@@ -24,7 +24,7 @@ trap 'exit 143' TERM
 SYSTEM=$WORK/debian
 NEW=$(dpkg-deb -f "$(echo "$DEBS"/xdp-sieve_*.deb)" Version)
 OLD=$NEW~older
-PACKAGES=(xdp-sieve libsieve1 libsieve-dev sieve-lab)
+PACKAGES=(xdp-sieve xdp-sieve-fleet libsieve1 libsieve-dev sieve-lab)
 # What the tests use inside. What the packages need comes with them.
 TOOLS=adduser,bash-completion,fish,g++,iproute2,iputils-ping,man-db,pkg-config,python3-minimal,zsh
 
@@ -69,6 +69,8 @@ programs() {
         xdp-sieve query /tmp/list.sieve 192.0.2.2'
     said=$(within xdp-sieve query /tmp/list.sieve 203.0.113.9) && fail "said $said"
     [ -n "$(within sieve-lab list)" ] || fail "sieve-lab lists nothing"
+    within sieve-bench --version
+    within sh -c 'xdp-sieve fleet keygen --key /tmp/edge.key' | grep -q 'trusted-keys' || fail "no keys of a fleet"
     # The example is a correct configuration, with its lists.
     local example=/usr/share/doc/xdp-sieve/examples/xdp-sieve.toml
     grep -qF 'set blocklist: 2 entries' <<<"$(within xdp-sieve apply --check "$example")" ||
@@ -131,7 +133,7 @@ END
 
 man_pages() {
     local page
-    for page in "8 xdp-sieve" "8 xdp-sieve-load" "8 xdp-sieved" "5 xdp-sieve.toml" "1 sieve-lab"; do
+    for page in "8 xdp-sieve" "8 xdp-sieve-load" "8 xdp-sieved" "5 xdp-sieve.toml" "1 sieve-lab" "8 sieve-bench"; do
         # shellcheck disable=SC2086 # section and name
         within sh -c "MANPAGER=cat man $page" >"$WORK/page" 2>"$WORK/said" || fail "$page: $(cat "$WORK/said")"
         [ "$(wc -l <"$WORK/page")" -gt 30 ] || fail "$page is short"

@@ -10,6 +10,7 @@ WORK=$(mktemp -d)
 pins >"$WORK/pins"
 trap cleanup EXIT
 DEBS=$WORK/debs
+PACKAGES=(xdp-sieve xdp-sieve-fleet libsieve1 libsieve-dev sieve-lab)
 ARCHITECTURE=$(dpkg --print-architecture)
 VERSION=$(dpkg-parsechangelog -l "$ROOT/debian/changelog" -S Version)
 
@@ -22,7 +23,7 @@ unpacked() {
 builds() {
     local package
     "$ROOT/scripts/deb.sh" --objects "$BUILD" --output "$DEBS"
-    for package in xdp-sieve libsieve1 libsieve-dev sieve-lab; do
+    for package in "${PACKAGES[@]}"; do
         [ -e "$DEBS/${package}_${VERSION}_$ARCHITECTURE.deb" ] || fail "there is no $package"
     done
 }
@@ -45,7 +46,7 @@ versions() {
 # FILES lists what each package holds, without the folders.
 contents() {
     local package
-    for package in xdp-sieve libsieve1 libsieve-dev sieve-lab; do
+    for package in "${PACKAGES[@]}"; do
         (cd "$(unpacked "$package")" && find . ! -type d -printf "$package %P\n") |
             sed 's|usr/lib/[^/]*-linux-gnu[^/]*/|usr/lib/ARCH/|'
     done | sort >"$WORK/files"
@@ -56,7 +57,7 @@ contents() {
 # Debian's paths, not those of the default prefix.
 paths() {
     local found
-    found=$(for package in xdp-sieve libsieve-dev sieve-lab; do
+    found=$(for package in xdp-sieve xdp-sieve-fleet libsieve-dev sieve-lab; do
         find "$(unpacked "$package")" -type f ! -name '*.a' ! -path '*/doc/*' -print0 |
             xargs -0 zgrep -lE '/usr/local/(lib|share)' || true
     done)
@@ -71,6 +72,23 @@ dependencies() {
         grep -oE '\b[a-z][a-z0-9.+-]+-dev\b' |
         grep -vx -e libbenchmark-dev -e libgtest-dev -e libclang-rt-19-dev -e linux-libc-dev -e dpkg-dev | sort)
     diff <(echo "$known") <(echo "$wanted") || fail "left: debian/control; right: scripts/install-deps.sh"
+}
+
+# A host without a fleet has neither its libraries nor a client of etcd.
+fleet() {
+    local program package
+    for program in bin/xdp-sieve sbin/xdp-sieved; do
+        program=$(unpacked xdp-sieve)/usr/$program
+        if grep -aoE 'lib(crypto|zstd)\.so|/v3/kv/range' "$program"; then fail "in $program"; fi
+        program=$(unpacked xdp-sieve-fleet)/usr/lib/xdp-sieve/fleet/$(basename "$program")
+        [ "$(grep -aoE 'libcrypto\.so|/v3/kv/range' "$program" | sort -u | wc -l)" = 2 ] || fail "not in $program"
+    done
+    for package in xdp-sieve xdp-sieve-fleet; do
+        dpkg-deb -f "$DEBS/${package}_${VERSION}_$ARCHITECTURE.deb" Depends |
+            grep -oE 'lib(ssl3|zstd1)' | sort >"$WORK/$package.needs" || true
+    done
+    [ ! -s "$WORK/xdp-sieve.needs" ] || fail "xdp-sieve needs $(cat "$WORK/xdp-sieve.needs")"
+    printf '%s\n' libssl3 libzstd1 | diff - "$WORK/xdp-sieve-fleet.needs"
 }
 
 # The BPF programs keep the type information that the kernel needs.
@@ -98,6 +116,7 @@ ktap_run \
     "what is in the packages" contents \
     "no path of another prefix" paths \
     "what the build needs" dependencies \
+    "only one package has a fleet" fleet \
     "the BPF objects are whole" objects \
     "the test for autopkgtest" smoke \
     "ansible-lint has no complaint about the role" role

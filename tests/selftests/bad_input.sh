@@ -238,10 +238,10 @@ strange_name() {
 
 # A command that takes minutes says at once that it would fail.
 bench_in_vain() {
-    refused 2 'keys x' sieve bench --keys 1e4,x
-    refused 2 'table:x: expected a number' sieve bench --prefixes table:x
-    refused 3 'no-such-list' sieve bench --prefixes "$WORK/no-such-list"
-    refused 3 'no/folder' sieve bench --quick -o "$WORK/no/folder/out.json"
+    refused 2 'keys x' inside "$IN" "$BENCH" --keys 1e4,x
+    refused 2 'table:x: expected a number' inside "$IN" "$BENCH" --prefixes table:x
+    refused 3 'no-such-list' inside "$IN" "$BENCH" --prefixes "$WORK/no-such-list"
+    refused 3 'no/folder' inside "$IN" "$BENCH" --quick -o "$WORK/no/folder/out.json"
 }
 
 # A command that succeeds, on the other hand, prints nothing on standard error.

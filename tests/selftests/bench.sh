@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# The parts of `xdp-sieve bench` that run other programs or judge answers: its figures are real, what is not there is
+# The parts of sieve-bench that run other programs or judge answers: its figures are real, what is not there is
 # left out with the reason, and nothing is left behind.
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -10,7 +10,7 @@ setup
 # bench ARGUMENT...: a short run with its temporary files in a folder of its own. It finds the programs in $TOOLS only.
 bench() {
     mkdir -p "$WORK/tmp"
-    env "TMPDIR=$WORK/tmp" "PATH=${TOOLS:-$PATH}" "$SIEVE" --json bench --quick --rounds 3 "$@"
+    env "TMPDIR=$WORK/tmp" "PATH=${TOOLS:-$PATH}" "$BENCH" --json --quick --rounds 3 "$@"
 }
 
 nothing_is_left() {

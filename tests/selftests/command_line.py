@@ -4,6 +4,8 @@
 
 command_line.py XDP-SIEVE MANUAL README SETS commands|options|kinds|codes: prints the differences; exit 1 if there are
 any.
+command_line.py PROGRAM MANUAL README SETS program: the same for the options and exit codes of a program without
+commands.
 """
 import re
 import subprocess
@@ -49,9 +51,28 @@ def mentioned(text):
     return set("-" + o for o in re.findall(r"\bFl (-[a-z][a-z0-9-]*|[a-z]\b)", text)) - COMMON
 
 
-def helped(command):
-    options = re.findall(r"^ +(-[^ ]*)", said(command, "--help"), re.M)
+def helped(*command):
+    options = re.findall(r"^ +(-[^ ]*)", said(*command, "--help"), re.M)
     return set(o for names in options for o in names.split(",")) - COMMON - {"-h"}
+
+
+def brief_options(text, *command):
+    """The options in a synopsis, where a short name stands for its long one."""
+    pairs = re.findall(r"^  (-[a-z]),(--[a-z0-9-]+)", said(*command, "--help"), re.M)
+    brief = mentioned(text)
+    return brief | {long for short, long in pairs if short in brief} | {short for short, long in pairs if long in brief}
+
+
+def numbers(text):
+    return set(re.findall(r"\b(\d) [a-z]", text))
+
+
+def helped_codes():
+    return numbers(re.search(r"Exit codes: (.*)", said("--help")).group(1))
+
+
+def manual_codes():
+    return set(re.findall(r"^\.It (\d)$", section("EXIT STATUS"), re.M))
 
 
 commands = re.findall(r"^  ([a-z]+)  ", said("--help").split("Commands:")[-1], re.M)
@@ -71,10 +92,7 @@ elif WHAT == "options":
         described |= {"--hook"} & options  # every command takes it; the manual describes it with load
         if not options and not described:
             continue
-        # In the synopsis, a short name stands for its long one.
-        pairs = re.findall(r"^  (-[a-z]),(--[a-z0-9-]+)", said(command, "--help"), re.M)
-        brief = mentioned(synopsis(command))
-        brief |= {long for short, long in pairs if short in brief} | {short for short, long in pairs if long in brief}
+        brief = brief_options(synopsis(command), command)
         # A description may mention another command's option.
         described -= set().union(*(helped(other) for other in commands)) - options
         same(f"options of {command}", help=options, synopsis=brief, manual=described)
@@ -89,11 +107,14 @@ elif WHAT == "kinds":
     items = set(w for line in re.findall(r"^\.It Cm ([a-z0-9 ,]+)$", section("build", "Ss"), re.M)
                 for w in line.split(" , "))
     same("kinds", command=kinds, help=word(option), manual=items, sets_page=word(sets))
+elif WHAT == "program":
+    common = COMMON | {"-q"}
+    same("options", help=helped() - common, synopsis=brief_options(section("SYNOPSIS")) - common,
+         manual=mentioned(section("DESCRIPTION")) - common)
+    same("exit codes", help=helped_codes(), manual=manual_codes())
 elif WHAT == "codes":
-    number = lambda text: set(re.findall(r"\b(\d) [a-z]", text))
-    same("exit codes", help=number(re.search(r"Exit codes: (.*)", said("--help")).group(1)),
-         manual=set(re.findall(r"^\.It (\d)$", section("EXIT STATUS"), re.M)),
-         readme=number(re.search(r"Exit codes: (.*?)\. ", readme, re.S).group(1)))
+    same("exit codes", help=helped_codes(), manual=manual_codes(),
+         readme=numbers(re.search(r"Exit codes: (.*?)\. ", readme, re.S).group(1)))
 else:
     sys.exit(f"unknown: {WHAT}")
 sys.exit(1 if failed else 0)

@@ -7,16 +7,21 @@
 setup
 image "$WORK/bad.sieve" src 203.0.113.1
 
-# agree WHAT
+# agree WHAT: of the program that has all commands
 agree() {
     [ -e "$here/../../README.md" ] || skip "the documents are not here"
-    "$here/command_line.py" "$SIEVE" "$here/../../docs/xdp-sieve.8" "$here/../../README.md" \
-        "$here/../../docs/sets.md" "$1"
+    "$here/command_line.py" "$(dirname "$SIEVE")/fleet/xdp-sieve" "$here/../../docs/xdp-sieve.8" \
+        "$here/../../README.md" "$here/../../docs/sets.md" "$1"
 }
 commands() { agree commands; }
 options() { agree options; }
 kinds() { agree kinds; }
 codes() { agree codes; }
+benchmark() {
+    [ -e "$here/../../README.md" ] || skip "the documents are not here"
+    "$here/command_line.py" "$BENCH" "$here/../../docs/sieve-bench.8" "$here/../../README.md" \
+        "$here/../../docs/sets.md" program
+}
 
 no_bsd() {
     [ -e "$here/../../docs/xdp-sieve.8" ] || skip "the documents are not here"
@@ -88,6 +93,7 @@ words_of_others() {
     means "\`systemctl reload xdp-sieved\`" reload
     means "\`xdp-sieve load --help\`" help load
     means "\`xdp-sieve --version\`" -V
+    means "\`sieve-bench\` measures" bench --quick
     means "\`xdp-sieve load $IN_IF bad=list.txt\`" "$IN_IF" load bad=list.txt
     means "\`xdp-sieve load $IN_IF bad=list.txt --default drop\`" load bad=list.txt "$IN_IF" --default drop
     means "\`xdp-sieve insert $IN_IF bad 192.0.2.1\`" insert 192.0.2.1 "$IN_IF" bad
@@ -148,6 +154,7 @@ ktap_run \
     "options of help, manual and README" options \
     "kinds of help, manual and README" kinds \
     "exit codes of help, manual and README" codes \
+    "options and exit codes of sieve-bench" benchmark \
     "the manual is not headed BSD" no_bsd \
     "a feed takes any option of build" feed_options \
     "numbers as people write them" numbers \

@@ -6,6 +6,9 @@
 . "$(dirname "$0")/lib.sh"
 
 setup
+# The programs that have a fleet, and those that every host has.
+PLAIN=$SIEVE
+SIEVE=$(dirname "$PLAIN")/fleet/xdp-sieve SIEVED=${SIEVED:-$BUILD/fleet/xdp-sieved}
 # shellcheck source=service.sh
 . "$here/service.sh"
 needs_daemon
@@ -93,8 +96,41 @@ page_says() {
     grep -qFx "xdp_sieve_fleet_state{state=\"$1\"} 1" "$WORK/metrics" &&
         [ "$(jq -r .state "$WORK/awaited")" = "$1" ]
 }
+in_force() { [ -n "$(identity bad 2>/dev/null)" ]; }
 # has_stranger drop|pass
 has_stranger() { verdicts <<<"$1 udp $STRANGER $IN4 1 2"; }
+
+# What every host has knows no fleet, and names the package; once that is installed, it becomes the program of the
+# package.
+package() {
+    local host=$WORK/host
+    fresh
+    rm -rf "$host"
+    mkdir -p "$host/bin" "$host/sbin" "$host/lib/xdp-sieve/fleet"
+    cp "$PLAIN" "$host/bin/"
+    cp "$(dirname "$PLAIN")/xdp-sieved" "$host/sbin/"
+    refused 2 '"publish" is no command; .*package xdp-sieve-fleet' "$host/bin/xdp-sieve" publish "bad=$WORK/one.txt"
+    refused 3 '\[fleet\]: .*without the package xdp-sieve-fleet' "$host/sbin/xdp-sieved" --check "$CONFIG"
+    # The host filters all the same.
+    SIEVED=$host/sbin/xdp-sieved
+    mkdir -p "$STATE/fleet/current"
+    cp "$WORK/one.txt" "$STATE/fleet/current/bad"
+    start
+    says 'fleet edge is not followed: .*package xdp-sieve-fleet'
+    await in_force
+    verdicts <<<"drop udp $MEMBER $IN4 1 2"
+    stop
+    cp "$(dirname "$PLAIN")"/fleet/* "$host/lib/xdp-sieve/fleet/"
+    [ -n "$("$host/bin/xdp-sieve" complete -- publ)" ] || fail "publish is not completed"
+    "$host/bin/xdp-sieve" -q fleet keygen --key "$WORK/other.key"
+    rm "$WORK"/other.key*
+    rm -r "$STATE"
+    publish "bad=$WORK/two.txt"
+    start
+    await current
+    has_stranger drop
+    stop
+}
 
 # The commands alone.
 commands() {
@@ -358,6 +394,7 @@ killed() {
 }
 
 ktap_run \
+    "only the package xdp-sieve-fleet has a fleet" package \
     "keys, publishing, status, pause and rollback" commands \
     "a node follows" follows \
     "servers that are away change nothing" away \

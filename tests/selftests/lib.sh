@@ -15,6 +15,7 @@ readonly KSFT_PASS=0 KSFT_FAIL=1 KSFT_SKIP=4
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 BUILD=$(realpath -m "${BUILD:-$here/../../build}")
 SIEVE=${SIEVE:-$BUILD/xdp-sieve}
+BENCH=$(dirname "$SIEVE")/sieve-bench
 OBJECT=$BUILD/xdp_sieve.bpf.o
 TC_OBJECT=$BUILD/xdp_sieve_tc.bpf.o
 DATA=$(cd "$here/../data" && pwd)

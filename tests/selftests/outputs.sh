@@ -42,7 +42,7 @@ refuses_others() {
     for target in folder fifo device dangling; do
         refused 3 "$target: cannot be written" build -o "$out/$target"
         refused 3 "$target: cannot be written" build --force -o "$out/$target"
-        refused 3 "$target: cannot be written" "$SIEVE" bench --quick --force -o "$out/$target"
+        refused 3 "$target: cannot be written" "$BENCH" --quick --force -o "$out/$target"
     done
     [ -p "$out/fifo" ] && [ -c "$out/device" ] && [ -L "$out/dangling" ] || fail "something was replaced"
     for target in feed alias; do
@@ -50,7 +50,7 @@ refuses_others() {
         refused 3 'it is the input' "$SIEVE" build --force -o "$out/$target" - <"$out/feed"
     done
     cmp "$WORK/list" "$out/feed" || fail "the feed was overwritten"
-    refused 3 "feed: cannot be written.*--force" "$SIEVE" bench --quick -o "$out/feed"
+    refused 3 "feed: cannot be written.*--force" "$BENCH" --quick -o "$out/feed"
     attach
     sieve -q load "$IN_IF" "set=$WORK/list"
     refused 3 "feed: cannot be written.*--force" sieve events "$IN_IF" --count 1 --pcap "$out/feed"

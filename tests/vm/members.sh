@@ -9,7 +9,7 @@
 : "${LOOKUPS:=200000}"
 
 none_is_missed() {
-    "$SIEVE" --json bench --members "$LOOKUPS" --keys 3e4 >"$WORK/members"
+    "$BENCH" --json --members "$LOOKUPS" --keys 3e4 >"$WORK/members"
     jq -r '.members[0].rows[] | "\(.kind): \(.asked) lookups, \(.missed) missed, \(.seconds | round) s"' "$WORK/members"
     jq -e '.members[0].rows | length > 0 and all(.asked > 0 and .missed == 0)' "$WORK/members" >/dev/null ||
         fail "members were missed"

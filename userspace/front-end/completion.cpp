@@ -31,7 +31,7 @@ namespace sieve::cli {
 
 namespace {
 
-using Candidates = std::vector<Candidate>;
+using CompletionWords = std::vector<CompletionWord>;
 
 std::vector<std::string> split(std::string_view text, char separator) {
     std::vector<std::string> pieces;
@@ -52,33 +52,33 @@ struct Written {
 
 // The candidates for a value of which `text` is written already. A source of candidates may also return
 // others; complete() drops what does not begin with the text.
-using Source = Candidates (*)(const std::string& text, const Written& written);
+using Source = CompletionWords (*)(const std::string& text, const Written& written);
 
-Candidates of(const std::vector<std::string>& texts, const std::string& prefix = {},
-              const std::string& suffix = {}) {
-    Candidates candidates;
+CompletionWords of(const std::vector<std::string>& texts, const std::string& prefix = {},
+                   const std::string& suffix = {}) {
+    CompletionWords candidates;
     for (const std::string& text : texts) candidates.push_back({prefix + text + suffix, {}});
     return candidates;
 }
 
-Candidates with_prefix(const std::string& prefix, Candidates candidates) {
-    for (Candidate& candidate : candidates) candidate.text.insert(0, prefix);
+CompletionWords with_prefix(const std::string& prefix, CompletionWords candidates) {
+    for (CompletionWord& candidate : candidates) candidate.text.insert(0, prefix);
     return candidates;
 }
 
-void append(Candidates& to, Candidates more) {
+void append(CompletionWords& to, CompletionWords more) {
     to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
-Candidates nothing(const std::string&, const Written&) {
+CompletionWords nothing(const std::string&, const Written&) {
     return {};
 }
 
-Candidates files(const std::string& text, const Written&) {
+CompletionWords files(const std::string& text, const Written&) {
     const std::size_t slash = text.rfind('/');
     const std::string folder = slash == std::string::npos ? std::string() : text.substr(0, slash + 1);
     const std::string begin = text.substr(folder.size());
-    Candidates candidates;
+    CompletionWords candidates;
     std::error_code error;
     std::filesystem::directory_iterator entry(folder.empty() ? "." : folder, error);
     for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
@@ -89,21 +89,21 @@ Candidates files(const std::string& text, const Written&) {
         std::error_code unknown;
         candidates.push_back({folder + name + (entry->is_directory(unknown) ? "/" : ""), {}});
     }
-    std::ranges::sort(candidates, {}, &Candidate::text);
+    std::ranges::sort(candidates, {}, &CompletionWord::text);
     return candidates;
 }
 
-Candidates interfaces(const std::string&, const Written& written) {
+CompletionWords interfaces(const std::string&, const Written& written) {
     return of(written.surroundings.interfaces());
 }
 
-Candidates targets(const std::string&, const Written& written) {
-    Candidates candidates = of(written.surroundings.interfaces());
+CompletionWords targets(const std::string&, const Written& written) {
+    CompletionWords candidates = of(written.surroundings.interfaces());
     candidates.push_back({"cpu:", "a processor by its number"});
     return candidates;
 }
 
-Candidates set_names(const std::string&, const Written& written) {
+CompletionWords set_names(const std::string&, const Written& written) {
     if (!written.interface.empty()) return of(written.surroundings.sets(written.interface, written.hook));
     std::set<std::string> all;
     for (const std::string& interface : written.surroundings.interfaces())
@@ -112,14 +112,14 @@ Candidates set_names(const std::string&, const Written& written) {
     return of({all.begin(), all.end()});
 }
 
-Candidates kinds(const std::string&, const Written&) {
-    Candidates candidates{{"auto", {}}};
+CompletionWords kinds(const std::string&, const Written&) {
+    CompletionWords candidates{{"auto", {}}};
     for (const FilterKind* kind : filter_kinds()) candidates.push_back({kind->facts().name, {}});
     return candidates;
 }
 
-Candidates formats(const std::string&, const Written&) {
-    Candidates candidates;
+CompletionWords formats(const std::string&, const Written&) {
+    CompletionWords candidates;
     for (const ListSyntaxFacts& facts : list_syntaxes()) {
         candidates.push_back({std::string(facts.name), std::string(facts.summary)});
         if (!facts.parts.empty())
@@ -130,11 +130,11 @@ Candidates formats(const std::string&, const Written&) {
 
 // A comma list: the next of the words, which must come later in `words` than the last one that is written if
 // their order matters.
-Candidates comma_list(const std::vector<std::string>& words, bool ordered, const std::string& text) {
+CompletionWords comma_list(const std::vector<std::string>& words, bool ordered, const std::string& text) {
     const std::vector<std::string> pieces = split(text, ',');
     const std::string before = text.substr(0, text.size() - pieces.back().size());
     auto begin = words.begin();
-    Candidates candidates;
+    CompletionWords candidates;
     for (std::size_t i = 0; i + 1 < pieces.size(); i++) {
         const auto written = std::ranges::find(words, pieces[i]);
         if (written == words.end()) return {};
@@ -146,7 +146,7 @@ Candidates comma_list(const std::vector<std::string>& words, bool ordered, const
     return candidates;
 }
 
-Candidates fields(const std::string& text, const Written&) {
+CompletionWords fields(const std::string& text, const Written&) {
     static const std::vector<std::string> all =
         split(format_fields(SIEVE_FIELD_SRC | SIEVE_FIELD_DST | SIEVE_FIELD_SPORT | SIEVE_FIELD_DPORT |
                             SIEVE_FIELD_PROTO),
@@ -155,22 +155,22 @@ Candidates fields(const std::string& text, const Written&) {
 }
 
 // Those that people name most.
-Candidates protocols(const std::string& text, const Written&) {
+CompletionWords protocols(const std::string& text, const Written&) {
     return comma_list({"tcp", "udp", "icmp", "icmpv6", "sctp", "gre"}, false, text);
 }
 
-Candidates verdicts(const std::string& text, const Written&) {
-    Candidates candidates = comma_list({"pass", "drop", "redirect", "tx", "aborted"}, false, text);
+CompletionWords verdicts(const std::string& text, const Written&) {
+    CompletionWords candidates = comma_list({"pass", "drop", "redirect", "tx", "aborted"}, false, text);
     if (text.find(',') == std::string::npos) candidates.push_back({"none", {}});
     return candidates;
 }
 
-Candidates values(std::string_view name, const std::string& text, const Written& written);
+CompletionWords values(std::string_view name, const std::string& text, const Written& written);
 
 // One option of a set, after a comma: the options, or a value of the one that is written.
-Candidates set_option(const std::string& piece, const Written& written) {
+CompletionWords set_option(const std::string& piece, const Written& written) {
     const std::size_t equals = piece.find('=');
-    Candidates candidates;
+    CompletionWords candidates;
     const auto offer = [&](std::string_view name, const char* value, bool alone, const std::string& help) {
         if (equals == std::string::npos) {
             if (alone) candidates.push_back({std::string(name), help});
@@ -188,7 +188,7 @@ Candidates set_option(const std::string& piece, const Written& written) {
 }
 
 // NAME=SOURCE[,OPTION]..., or a file alone where no name is known.
-Candidates set_arguments(const std::string& text, const Written& written) {
+CompletionWords set_arguments(const std::string& text, const Written& written) {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos) {
         if (written.interface.empty()) return files(text, written);
@@ -197,7 +197,7 @@ Candidates set_arguments(const std::string& text, const Written& written) {
     const std::size_t comma = text.rfind(',');
     if (comma == std::string::npos || comma < equals)
         return with_prefix(text.substr(0, equals + 1), files(text.substr(equals + 1), written));
-    Candidates candidates =
+    CompletionWords candidates =
         with_prefix(text.substr(0, comma + 1), set_option(text.substr(comma + 1), written));
     // A comma may also separate the fields of a key.
     const std::size_t key = text.rfind(",key=");
@@ -207,9 +207,9 @@ Candidates set_arguments(const std::string& text, const Written& written) {
 }
 
 // The words of `set` and `add`; `only_places`: those of `add`.
-Candidates edits(const std::string& text, const Written& written, bool only_places) {
+CompletionWords edits(const std::string& text, const Written& written, bool only_places) {
     const std::size_t equals = text.find('=');
-    Candidates candidates;
+    CompletionWords candidates;
     for (const EditWord& word : edit_words()) {
         if (only_places && !word.places) continue;
         const std::string name = std::string(word.name) + (word.value != nullptr ? "=" : "");
@@ -221,15 +221,15 @@ Candidates edits(const std::string& text, const Written& written, bool only_plac
     return candidates;
 }
 
-Candidates set_edits(const std::string& text, const Written& written) {
+CompletionWords set_edits(const std::string& text, const Written& written) {
     return edits(text, written, false);
 }
 
-Candidates places(const std::string& text, const Written& written) {
+CompletionWords places(const std::string& text, const Written& written) {
     return edits(text, written, true);
 }
 
-Candidates pass_or_drop(const std::string&, const Written&) {
+CompletionWords pass_or_drop(const std::string&, const Written&) {
     return of({"pass", "drop"});
 }
 
@@ -257,11 +257,11 @@ constexpr std::array known_values = {
     Value{"PROTOCOLS", protocols},
 };
 
-Candidates values(std::string_view name, const std::string& text, const Written& written) {
+CompletionWords values(std::string_view name, const std::string& text, const Written& written) {
     if (name.find('|') != std::string_view::npos) return of(split(name, '|'));
     const auto* value =
         std::ranges::find_if(known_values, [&](const Value& known) { return known.name == name; });
-    return value == known_values.end() ? Candidates() : value->source(text, written);
+    return value == known_values.end() ? CompletionWords() : value->source(text, written);
 }
 
 // An option's or positional argument's name for its value.
@@ -325,15 +325,15 @@ class Completer {
         }
     }
 
-    [[nodiscard]] Candidates finish(const std::string& word) const {
+    [[nodiscard]] CompletionWords finish(const std::string& word) const {
         if (pending_ != nullptr) return values(value_name(*pending_), word, written_);
         if (!only_positionals_ && word.starts_with('-')) return finish_option(word);
         const CLI::Option* positional = next_positional();
-        return positional == nullptr ? Candidates() : values(value_name(*positional), word, written_);
+        return positional == nullptr ? CompletionWords() : values(value_name(*positional), word, written_);
     }
 
-    [[nodiscard]] Candidates option_names(const std::string& word) const {
-        Candidates candidates;
+    [[nodiscard]] CompletionWords option_names(const std::string& word) const {
+        CompletionWords candidates;
         for (const CLI::Option* option : options_) {
             if (option->get_positional() || std::ranges::find(given_, option) != given_.end()) continue;
             for (const std::string& name : option->get_lnames())
@@ -369,7 +369,7 @@ class Completer {
             pending_ = option;
     }
 
-    [[nodiscard]] Candidates finish_option(const std::string& word) const {
+    [[nodiscard]] CompletionWords finish_option(const std::string& word) const {
         const std::size_t equals = word.find('=');
         if (equals == std::string::npos) return option_names(word);
         const CLI::Option* option = find(std::string_view(word).substr(0, equals));
@@ -396,15 +396,15 @@ class Completer {
     bool only_positionals_ = false;
 };
 
-Candidates command_names(const CLI::App& app) {
-    Candidates candidates;
+CompletionWords command_names(const CLI::App& app) {
+    CompletionWords candidates;
     for (const CLI::App* command : app.get_subcommands({}))
         candidates.push_back({command->get_name(), brief(command->get_description())});
     return candidates;
 }
 
-Candidates all_candidates(const CLI::App& app, const std::vector<std::string>& words,
-                          const Surroundings& surroundings) {
+CompletionWords all_candidates(const CLI::App& app, const std::vector<std::string>& words,
+                               const Surroundings& surroundings) {
     const auto last = words.end() - 1;
     if (app.get_subcommands({}).empty()) { // such as xdp-sieved
         Completer completer(app, app, surroundings);
@@ -429,12 +429,12 @@ Candidates all_candidates(const CLI::App& app, const std::vector<std::string>& w
 
 } // namespace
 
-std::vector<Candidate> complete(const CLI::App& app, std::vector<std::string> words,
-                                const Surroundings& surroundings) {
+std::vector<CompletionWord> complete(const CLI::App& app, std::vector<std::string> words,
+                                     const Surroundings& surroundings) {
     if (words.empty()) words.emplace_back();
-    Candidates candidates = all_candidates(app, words, surroundings);
+    CompletionWords candidates = all_candidates(app, words, surroundings);
     std::erase_if(candidates,
-                  [&](const Candidate& candidate) { return !candidate.text.starts_with(words.back()); });
+                  [&](const CompletionWord& candidate) { return !candidate.text.starts_with(words.back()); });
     return candidates;
 }
 
@@ -469,7 +469,7 @@ Surroundings this_machine() {
 
 void print_candidates(const CLI::App& app, std::vector<std::string> words) {
     if (!words.empty() && words.front() == "--") words.erase(words.begin());
-    for (const Candidate& candidate : complete(app, std::move(words), this_machine()))
+    for (const CompletionWord& candidate : complete(app, std::move(words), this_machine()))
         print_out("{}\t{}\n", candidate.text, candidate.description);
 }
 

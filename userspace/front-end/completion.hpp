@@ -15,7 +15,7 @@ class App;
 
 namespace sieve::cli {
 
-struct Candidate {
+struct CompletionWord {
     std::string text; // the whole word; the word may go on if it ends in = , : or /
     std::string description;
 };
@@ -33,8 +33,8 @@ struct Surroundings {
 
 // What may stand for the last of `words`, which follow the program's name. The last word may be empty. Files
 // are listed relative to the working directory.
-[[nodiscard]] std::vector<Candidate> complete(const CLI::App& app, std::vector<std::string> words,
-                                              const Surroundings& surroundings);
+[[nodiscard]] std::vector<CompletionWord> complete(const CLI::App& app, std::vector<std::string> words,
+                                                   const Surroundings& surroundings);
 
 // What completion knows of a value by the name that the help calls it: IFACE, FILE, "pass|drop", NUMBER.
 // Tests check that it knows every name.

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "front-end/format.hpp"
 #include "front-end/hook_argument.hpp"
-#include "xdp-sieve/format.hpp"
 #include "xdp-sieve/set_report.hpp"
 
 namespace sieve::cli {

@@ -48,14 +48,11 @@ void add_banned(CLI::App& app, Context& context);
 void add_status(CLI::App& app, Context& context);
 void add_stats(CLI::App& app, Context& context);
 void add_replay(CLI::App& app, Context& context);
-void add_bench(CLI::App& app, Context& context);
 void add_events(CLI::App& app, Context& context);
 void add_top(CLI::App& app, Context& context);
 void add_plan(CLI::App& app, Context& context);
 void add_kinds(CLI::App& app, Context& context);
 void add_apply(CLI::App& app, Context& context);
 void add_config(CLI::App& app, Context& context);
-void add_publish(CLI::App& app, Context& context);
-void add_fleet(CLI::App& app, Context& context);
 
 } // namespace sieve::cli

@@ -13,6 +13,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "front-end/format.hpp"
+#include "front-end/json_text.hpp"
 #include "front-end/output.hpp"
 #include "libsieve/service/config/configuration.hpp"
 #include "libsieve/service/live/range_set_configuration.hpp"
@@ -22,8 +24,6 @@
 #include "libsieve/util/closest_word.hpp"
 #include "libsieve/util/printable.hpp"
 #include "xdp-sieve/command.hpp"
-#include "xdp-sieve/format.hpp"
-#include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/managed_hook.hpp"
 
 namespace sieve::cli {

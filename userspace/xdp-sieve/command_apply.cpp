@@ -9,6 +9,8 @@
 
 #include <fmt/core.h>
 
+#include "front-end/format.hpp"
+#include "front-end/json_text.hpp"
 #include "front-end/output.hpp"
 #include "front-end/remedy.hpp"
 #include "libsieve/control/access/hold_lock.hpp"
@@ -23,8 +25,6 @@
 #include "libsieve/service/reconcile/lockout.hpp"
 #include "xdp-sieve/apply_report.hpp"
 #include "xdp-sieve/command.hpp"
-#include "xdp-sieve/format.hpp"
-#include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/safety_arguments.hpp"
 
 namespace sieve::cli {
@@ -97,8 +97,8 @@ Result<Exit> run_diff(const ApplyArguments& arguments, const service::Configurat
     control::RealKernel kernel;
     SIEVE_ASSIGN(const std::vector<service::ManagedHook> managed, state.hooks(observer(context).remark));
     SIEVE_ASSIGN(const service::Pauses pauses, service::read_pauses(state.path()));
-    service::Plan plan =
-        service::make_plan(kernel, configuration, service::wanted_sets(surveys), managed, pauses);
+    service::ReconcilePlan plan =
+        service::make_plan(kernel, configuration, service::wanted_versions(surveys), managed, pauses);
     service::refuse_lockouts(plan, surveys, state);
     if (const std::optional<Error> error = service::first_failure(surveys, plan))
         return tl::unexpected(*error);

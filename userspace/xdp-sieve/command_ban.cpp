@@ -16,6 +16,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "front-end/json_text.hpp"
 #include "front-end/output.hpp"
 #include "libsieve/service/config/configuration_reader.hpp"
 #include "libsieve/service/config/duration.hpp"
@@ -26,7 +27,6 @@
 #include "libsieve/util/printable.hpp"
 #include "libsieve/util/unfinished.hpp"
 #include "xdp-sieve/command.hpp"
-#include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/managed_hook.hpp"
 
 namespace sieve::cli {

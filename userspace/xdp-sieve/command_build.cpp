@@ -8,6 +8,8 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "front-end/format.hpp"
+#include "front-end/json_text.hpp"
 #include "front-end/list_sources.hpp"
 #include "front-end/output.hpp"
 #include "libsieve/control/spec/build_options.hpp"
@@ -18,9 +20,7 @@
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/util/output.hpp"
 #include "xdp-sieve/command.hpp"
-#include "xdp-sieve/format.hpp"
 #include "xdp-sieve/geo_data.hpp"
-#include "xdp-sieve/json_text.hpp"
 
 namespace sieve::cli {
 

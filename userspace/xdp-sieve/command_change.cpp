@@ -7,7 +7,9 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "front-end/format.hpp"
 #include "front-end/hook_argument.hpp"
+#include "front-end/json_text.hpp"
 #include "front-end/output.hpp"
 #include "libsieve/control/keys/change_keys.hpp"
 #include "libsieve/control/keys/list_keys.hpp"
@@ -16,8 +18,6 @@
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "libsieve/service/config/duration.hpp"
 #include "xdp-sieve/command.hpp"
-#include "xdp-sieve/format.hpp"
-#include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/key_arguments.hpp"
 #include "xdp-sieve/managed_hook.hpp"
 #include "xdp-sieve/safety_arguments.hpp"

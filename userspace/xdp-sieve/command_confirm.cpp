@@ -5,12 +5,12 @@
 #include <fmt/core.h>
 
 #include "front-end/hook_argument.hpp"
+#include "front-end/json_text.hpp"
 #include "front-end/output.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/control/table/end_probation.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "xdp-sieve/command.hpp"
-#include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/set_report.hpp"
 
 namespace sieve::cli {
@@ -28,9 +28,10 @@ Result<Exit> run_confirm(const ConfirmArguments& arguments, Context& context) {
     SIEVE_ASSIGN(const control::HookName name, parse_hook(arguments.interface, arguments.hook));
     control::RealKernel kernel;
     SIEVE_ASSIGN(const std::vector<kernel::Hook> hooks,
-                 control::end_probation(
-                     kernel, name, arguments.take_back ? control::Verdict::take_back : control::Verdict::keep,
-                     observer(context)));
+                 control::end_probation(kernel, name,
+                                        arguments.take_back ? control::ProbationEnd::take_back
+                                                            : control::ProbationEnd::keep,
+                                        observer(context)));
     context.changed = true;
     if (context.json) {
         nlohmann::json out = {{"verdict", arguments.take_back ? "taken_back" : "kept"},

@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "front-end/format.hpp"
+#include "front-end/json_text.hpp"
 #include "front-end/output.hpp"
 #include "libsieve/control/spec/compare_lists.hpp"
 #include "libsieve/feeds/feed.hpp"
@@ -15,8 +17,6 @@
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/image/image.hpp"
 #include "xdp-sieve/command.hpp"
-#include "xdp-sieve/format.hpp"
-#include "xdp-sieve/json_text.hpp"
 
 namespace sieve::cli {
 

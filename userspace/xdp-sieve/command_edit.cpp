@@ -7,6 +7,7 @@
 
 #include "front-end/edit_argument.hpp"
 #include "front-end/hook_argument.hpp"
+#include "front-end/json_text.hpp"
 #include "front-end/output.hpp"
 #include "front-end/remedy.hpp"
 #include "front-end/set_argument.hpp"
@@ -16,7 +17,6 @@
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/geo_data.hpp"
-#include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/managed_hook.hpp"
 #include "xdp-sieve/replies_report.hpp"
 #include "xdp-sieve/safety_arguments.hpp"

@@ -10,7 +10,9 @@
 
 #include <sieve/event.h>
 
+#include "front-end/format.hpp"
 #include "front-end/hook_argument.hpp"
+#include "front-end/json_text.hpp"
 #include "front-end/output.hpp"
 #include "libsieve/control/query/listen.hpp"
 #include "libsieve/control/real_kernel.hpp"
@@ -18,9 +20,7 @@
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "libsieve/packets/capture_writer.hpp"
 #include "xdp-sieve/command.hpp"
-#include "xdp-sieve/format.hpp"
 #include "xdp-sieve/interrupt.hpp"
-#include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/packet_key.hpp"
 
 namespace sieve::cli {

@@ -5,14 +5,14 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "front-end/format.hpp"
 #include "front-end/hook_argument.hpp"
+#include "front-end/json_text.hpp"
 #include "front-end/output.hpp"
 #include "libsieve/control/keys/expire_keys.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "xdp-sieve/command.hpp"
-#include "xdp-sieve/format.hpp"
-#include "xdp-sieve/json_text.hpp"
 
 namespace sieve::cli {
 

@@ -7,7 +7,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "front-end/format.hpp"
 #include "front-end/hook_argument.hpp"
+#include "front-end/json_text.hpp"
 #include "front-end/output.hpp"
 #include "libsieve/control/query/explain.hpp"
 #include "libsieve/control/real_kernel.hpp"
@@ -15,9 +17,7 @@
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/explain_report.hpp"
-#include "xdp-sieve/format.hpp"
 #include "xdp-sieve/geo_data.hpp"
-#include "xdp-sieve/json_text.hpp"
 
 namespace sieve::cli {
 

@@ -9,6 +9,8 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "front-end/format.hpp"
+#include "front-end/json_text.hpp"
 #include "front-end/output.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/exact_kind.hpp"
@@ -16,8 +18,6 @@
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/image/image.hpp"
 #include "xdp-sieve/command.hpp"
-#include "xdp-sieve/format.hpp"
-#include "xdp-sieve/json_text.hpp"
 
 namespace sieve::cli {
 

@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "front-end/hook_argument.hpp"
+#include "front-end/json_text.hpp"
 #include "front-end/output.hpp"
 #include "front-end/remedy.hpp"
 #include "libsieve/control/real_kernel.hpp"
@@ -14,7 +15,6 @@
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/geo_data.hpp"
 #include "xdp-sieve/joint_report.hpp"
-#include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/managed_hook.hpp"
 #include "xdp-sieve/safety_arguments.hpp"
 

@@ -5,10 +5,10 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "front-end/json_text.hpp"
 #include "front-end/output.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "xdp-sieve/command.hpp"
-#include "xdp-sieve/json_text.hpp"
 
 namespace sieve::cli {
 

@@ -2,6 +2,7 @@
 #include "xdp-sieve/command_line.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -12,10 +13,6 @@ namespace sieve::cli {
 
 namespace {
 
-struct Command {
-    std::string_view name;
-    void (*add)(CLI::App& app, Context& context);
-};
 constexpr Command commands[] = {
     {"build", add_build},     {"query", add_query},   {"explain", add_explain}, {"diff", add_diff},
     {"inspect", add_inspect}, {"load", add_load},     {"swap", add_swap},       {"join", add_join},
@@ -23,15 +20,19 @@ constexpr Command commands[] = {
     {"confirm", add_confirm}, {"insert", add_insert}, {"delete", add_delete},   {"expire", add_expire},
     {"list", add_list},       {"remove", add_remove}, {"unload", add_unload},   {"pause", add_pause},
     {"resume", add_resume},   {"accept", add_accept}, {"ban", add_ban},         {"unban", add_unban},
-    {"banned", add_banned},   {"apply", add_apply},   {"config", add_config},   {"publish", add_publish},
-    {"fleet", add_fleet},     {"status", add_status}, {"stats", add_stats},     {"events", add_events},
-    {"top", add_top},         {"replay", add_replay}, {"bench", add_bench},     {"plan", add_plan},
-    {"kinds", add_kinds},
+    {"banned", add_banned},   {"apply", add_apply},   {"config", add_config},   {"status", add_status},
+    {"stats", add_stats},     {"events", add_events}, {"top", add_top},         {"replay", add_replay},
+    {"plan", add_plan},       {"kinds", add_kinds},
 };
 
 } // namespace
 
-void define_command_line(CLI::App& app, Context& context, std::string_view only) {
+bool is_common_command(std::string_view name) {
+    return std::ranges::find(commands, name, &Command::name) != std::end(commands);
+}
+
+void define_command_line(CLI::App& app, Context& context, std::string_view only,
+                         std::span<const Command> more) {
     app.description(
         "Packet filter for very large lists: 10^4 to 10^8 keys in a few bits each.\n"
         "Exit codes: 0 done, 1 the answer is no, 2 usage, 3 bad input, 4 the kernel refused, 5 done, "
@@ -45,9 +46,11 @@ void define_command_line(CLI::App& app, Context& context, std::string_view only)
     app.add_flag("-v,--verbose", context.verbose, "print what libbpf and the builder say on the way");
     app.add_flag("--no-sandbox", context.no_sandbox,
                  "for debugging: read lists in this process, not in a child without privileges");
-    const bool is_named = std::ranges::any_of(commands, [&](const Command& one) { return one.name == only; });
-    for (const Command& one : commands)
-        if (!is_named || one.name == only) one.add(app, context);
+    const bool is_named =
+        is_common_command(only) || std::ranges::find(more, only, &Command::name) != more.end();
+    for (const std::span<const Command> some : {std::span<const Command>(commands), more})
+        for (const Command& one : some)
+            if (!is_named || one.name == only) one.add(app, context);
 }
 
 } // namespace sieve::cli

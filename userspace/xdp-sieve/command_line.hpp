@@ -2,6 +2,7 @@
 // The whole command line: its commands and the options of all commands.
 #pragma once
 
+#include <span>
 #include <string_view>
 
 #include <CLI/CLI.hpp>
@@ -10,8 +11,18 @@
 
 namespace sieve::cli {
 
-// Adds everything to `app`; of the commands, `only` the one of that name if there is one, since all of them
-// take a tenth of a command's start. Parsing runs the command, which leaves its exit code in `context`.
-void define_command_line(CLI::App& app, Context& context, std::string_view only = {});
+struct Command {
+    std::string_view name;
+    void (*add)(CLI::App& app, Context& context);
+};
+
+// Whether this is a command that every xdp-sieve has.
+[[nodiscard]] bool is_common_command(std::string_view name);
+
+// Adds everything to `app`, and the commands `more`; of the commands, `only` the one of that name if there is
+// one, since all of them take a tenth of a command's start. Parsing runs the command, which leaves its exit
+// code in `context`.
+void define_command_line(CLI::App& app, Context& context, std::string_view only = {},
+                         std::span<const Command> more = {});
 
 } // namespace sieve::cli

@@ -6,15 +6,15 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "front-end/format.hpp"
 #include "front-end/hook_argument.hpp"
+#include "front-end/json_text.hpp"
 #include "front-end/output.hpp"
 #include "libsieve/control/keys/list_keys.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "xdp-sieve/command.hpp"
-#include "xdp-sieve/format.hpp"
-#include "xdp-sieve/json_text.hpp"
 
 namespace sieve::cli {
 

@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "front-end/format.hpp"
 #include "front-end/hook_argument.hpp"
+#include "front-end/json_text.hpp"
 #include "front-end/output.hpp"
 #include "front-end/remedy.hpp"
 #include "front-end/set_argument.hpp"
@@ -13,10 +15,8 @@
 #include "libsieve/control/table/apply.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "xdp-sieve/command.hpp"
-#include "xdp-sieve/format.hpp"
 #include "xdp-sieve/geo_data.hpp"
 #include "xdp-sieve/joint_report.hpp"
-#include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/managed_hook.hpp"
 #include "xdp-sieve/replies_report.hpp"
 #include "xdp-sieve/safety_arguments.hpp"

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "front-end/hook_argument.hpp"
+#include "front-end/json_text.hpp"
 #include "front-end/output.hpp"
 #include "libsieve/control/access/hold_lock.hpp"
 #include "libsieve/control/access/in_force.hpp"
@@ -22,7 +23,6 @@
 #include "libsieve/util/printable.hpp"
 #include "libsieve/util/unfinished.hpp"
 #include "xdp-sieve/command.hpp"
-#include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/managed_hook.hpp"
 
 namespace sieve::cli {

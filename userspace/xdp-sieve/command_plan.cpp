@@ -5,13 +5,13 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "front-end/format.hpp"
+#include "front-end/json_text.hpp"
 #include "front-end/output.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/kinds/plan.hpp"
 #include "libsieve/util/number.hpp"
 #include "xdp-sieve/command.hpp"
-#include "xdp-sieve/format.hpp"
-#include "xdp-sieve/json_text.hpp"
 
 namespace sieve::cli {
 

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "front-end/hook_argument.hpp"
+#include "front-end/json_text.hpp"
 #include "front-end/output.hpp"
 #include "libsieve/feeds/feed.hpp"
 #include "libsieve/feeds/find_keys.hpp"
@@ -18,7 +19,6 @@
 #include "libsieve/image/image.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/explain_report.hpp"
-#include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/key_arguments.hpp"
 
 namespace sieve::cli {

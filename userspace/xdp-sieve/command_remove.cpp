@@ -4,14 +4,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "front-end/format.hpp"
 #include "front-end/hook_argument.hpp"
+#include "front-end/json_text.hpp"
 #include "front-end/output.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/control/table/remove.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "xdp-sieve/command.hpp"
-#include "xdp-sieve/format.hpp"
-#include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/managed_hook.hpp"
 #include "xdp-sieve/safety_arguments.hpp"
 

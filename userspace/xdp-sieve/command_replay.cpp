@@ -7,7 +7,9 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "front-end/format.hpp"
 #include "front-end/hook_argument.hpp"
+#include "front-end/json_text.hpp"
 #include "front-end/output.hpp"
 #include "front-end/set_argument.hpp"
 #include "libsieve/control/query/replay.hpp"
@@ -17,9 +19,7 @@
 #include "libsieve/kernel/stats.hpp"
 #include "libsieve/packets/capture.hpp"
 #include "xdp-sieve/command.hpp"
-#include "xdp-sieve/format.hpp"
 #include "xdp-sieve/geo_data.hpp"
-#include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/packet_key.hpp"
 #include "xdp-sieve/set_report.hpp"
 #include "xdp-sieve/unreadable.hpp"

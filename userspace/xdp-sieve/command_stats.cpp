@@ -6,15 +6,15 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "front-end/format.hpp"
 #include "front-end/hook_argument.hpp"
+#include "front-end/json_text.hpp"
 #include "front-end/output.hpp"
 #include "libsieve/control/query/reset_counters.hpp"
 #include "libsieve/control/query/sample.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "xdp-sieve/command.hpp"
-#include "xdp-sieve/format.hpp"
-#include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/set_report.hpp"
 #include "xdp-sieve/unreadable.hpp"
 #include "xdp-sieve/watch.hpp"

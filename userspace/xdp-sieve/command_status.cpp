@@ -7,7 +7,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "front-end/format.hpp"
 #include "front-end/hook_argument.hpp"
+#include "front-end/json_text.hpp"
 #include "front-end/output.hpp"
 #include "libsieve/control/query/status.hpp"
 #include "libsieve/control/real_kernel.hpp"
@@ -19,8 +21,6 @@
 #include "libsieve/service/monitor/manager.hpp"
 #include "libsieve/util/printable.hpp"
 #include "xdp-sieve/command.hpp"
-#include "xdp-sieve/format.hpp"
-#include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/managed_hook.hpp"
 #include "xdp-sieve/replies_report.hpp"
 #include "xdp-sieve/set_report.hpp"

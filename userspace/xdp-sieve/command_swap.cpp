@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "front-end/hook_argument.hpp"
+#include "front-end/json_text.hpp"
 #include "front-end/output.hpp"
 #include "front-end/remedy.hpp"
 #include "libsieve/control/real_kernel.hpp"
@@ -10,7 +11,6 @@
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/geo_data.hpp"
-#include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/managed_hook.hpp"
 #include "xdp-sieve/safety_arguments.hpp"
 #include "xdp-sieve/set_report.hpp"

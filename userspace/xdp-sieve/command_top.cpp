@@ -6,7 +6,9 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "front-end/format.hpp"
 #include "front-end/hook_argument.hpp"
+#include "front-end/json_text.hpp"
 #include "front-end/output.hpp"
 #include "libsieve/control/query/top_keys.hpp"
 #include "libsieve/control/real_kernel.hpp"
@@ -14,8 +16,6 @@
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "libsieve/kernel/sketch.hpp"
 #include "xdp-sieve/command.hpp"
-#include "xdp-sieve/format.hpp"
-#include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/packet_key.hpp"
 #include "xdp-sieve/watch.hpp"
 

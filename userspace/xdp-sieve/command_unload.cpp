@@ -5,12 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "front-end/hook_argument.hpp"
+#include "front-end/json_text.hpp"
 #include "front-end/output.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/control/table/unload.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "xdp-sieve/command.hpp"
-#include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/managed_hook.hpp"
 
 namespace sieve::cli {

@@ -23,8 +23,7 @@ struct Context {
 // Prints a remark to standard error unless --quiet.
 void remark(const Context& context, const std::string& text);
 
-// A progress bar on standard error. It appears if standard error is a terminal, --quiet is off, and the work
-// takes over a second.
+// One of front-end/progress_bar.hpp.
 Progress progress_bar(const Context& context);
 
 // Makes a bar for each of several jobs.

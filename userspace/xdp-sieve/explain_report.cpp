@@ -3,13 +3,13 @@
 
 #include <fmt/format.h>
 
+#include "front-end/format.hpp"
 #include "front-end/hook_argument.hpp"
 #include "front-end/output.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
-#include "xdp-sieve/format.hpp"
 #include "xdp-sieve/set_report.hpp"
 
 namespace sieve::cli {

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "xdp-sieve/format.hpp"
+#include "front-end/format.hpp"
 
 namespace sieve::cli {
 

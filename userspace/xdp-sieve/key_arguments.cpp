@@ -5,9 +5,9 @@
 
 #include <sieve/prefix.h>
 
+#include "front-end/format.hpp"
 #include "libsieve/feeds/feed.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
-#include "xdp-sieve/format.hpp"
 
 namespace sieve::cli {
 

@@ -1,171 +1,28 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // xdp-sieve: builds filters from feeds and steers the program that asks them.
-#include <net/if.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstdlib>
-#include <exception>
-#include <string>
+#include <span>
 #include <string_view>
-#include <vector>
 
-#include <CLI/CLI.hpp>
-#include <fmt/core.h>
-
-#include "front-end/completion.hpp"
-#include "front-end/output.hpp"
-#include "libsieve/service/sandbox/child_main.hpp"
-#include "libsieve/util/out_of_memory.hpp"
-#include "xdp-sieve/command_line.hpp"
-#include "xdp-sieve/meant_command.hpp"
-#include "xdp-sieve/unknown_command.hpp"
-
-namespace sieve::cli {
+#include "front-end/with_fleet.hpp"
+#include "libsieve/service/sandbox/child.hpp"
+#include "xdp-sieve/program.hpp"
 
 namespace {
 
-std::vector<std::string> command_names(const CLI::App& app) {
-    std::vector<std::string> names;
-    for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
-    return names;
-}
-
-// The help command to suggest: that of the command that was being parsed.
-std::string help_of(const CLI::App& app) {
-    const auto chosen = app.get_subcommands();
-    return chosen.empty() ? "xdp-sieve --help"
-                          : fmt::format("xdp-sieve {} --help", chosen.front()->get_name());
-}
-
-bool is_interface(const std::string& name) {
-    return ::if_nametoindex(name.c_str()) != 0;
-}
-
-// Says what is wrong with the command's name, which CLI11 does not. Empty if the name is right. The options
-// in front of the command take no values.
-std::string fault_of_command(const CLI::App& app, const std::vector<std::string>& words) {
-    const std::vector<std::string> names = command_names(app);
-    for (const std::string& word : words) {
-        if (word.starts_with('-') && word != "-V") continue;
-        if (std::ranges::find(names, word) == names.end())
-            if (std::string meant = meant_by(words, names, is_interface); !meant.empty()) return meant;
-        return std::find(names.begin(), names.end(), word) != names.end() ? std::string()
-                                                                          : unknown_command(word, names);
-    }
-    return {};
-}
-
-// The arguments of the chosen command without its options, as CLI11 has read them.
-std::vector<std::string> arguments_of(const CLI::App& command) {
-    std::vector<std::string> arguments;
-    for (const CLI::Option* option : command.get_options())
-        if (option->get_positional())
-            for (const std::string& word : option->results()) arguments.push_back(word);
-    return arguments;
-}
-
-// After a failure: the command that was probably meant.
-void print_what_was_meant(const CLI::App& app, const std::vector<std::string>& words) {
-    const auto chosen = app.get_subcommands();
-    if (chosen.empty()) return;
-    const std::string meant =
-        meant_instead(chosen.front()->get_name(), arguments_of(*chosen.front()), words, is_interface);
-    if (!meant.empty()) print_error("xdp-sieve: {}\n", meant);
-}
-
-// Runs the command. The context then holds its exit code.
-void run(int argc, char** argv, Context& context) {
-    CLI::App app;
-    define_command_line(app, context, argc > 1 ? argv[1] : "");
-
-    // What the shells' completion scripts run. No person types it, so the help does not show it.
-    if (argc > 1 && std::string_view(argv[1]) == "complete") {
-        print_candidates(app, {argv + 2, argv + argc});
-        return;
-    }
-    if (const std::string fault = fault_of_command(app, {argv + 1, argv + argc}); !fault.empty()) {
-        print_error("xdp-sieve: {}\n", fault);
-        context.exit = Exit::usage;
-        return;
-    }
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::CallForHelp&) {
-        print_out("{}", app.help());
-    } catch (const CLI::CallForVersion& error) {
-        print_out("{}\n", error.what());
-    } catch (const CLI::ParseError& error) {
-        const bool no_command = app.get_subcommands().empty() &&
-                                error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError);
-        print_error("xdp-sieve: {}; see `{}`\n", no_command ? "expected a command" : error.what(),
-                    help_of(app));
-        context.exit = Exit::usage;
-    }
-    if (context.exit != Exit::done && !context.changed) print_what_was_meant(app, {argv + 1, argv + argc});
-}
-
-// An exception is a bug of ours or a shortage of memory. The context knows whether something was changed
-// before.
-Exit after_exception(const Context& context, const char* text) {
-    // Do not format: formatting takes memory.
-    write_text(stderr, "xdp-sieve: ");
-    write_text(stderr, text);
-    write_text(stderr, context.changed ? "; the change was made\n" : "\n");
-    return context.changed ? Exit::incomplete : Exit::bad_input;
-}
-
-constexpr char out_of_memory[] =
-    "out of memory: the set is too large for this machine, or for a limit (`ulimit`)";
-
-// oneTBB's worker threads start further workers. If a thread cannot be started, a worker throws, and nobody
-// can catch that. The process may end here, since all parallel work comes before a command changes anything.
-[[noreturn]] void end_without_memory() {
-    try {
-        if (const std::exception_ptr error = std::current_exception()) std::rethrow_exception(error);
-    } catch (const std::exception& error) {
-        const bool shortage = is_out_of_memory(error);
-        write_text(stderr, "xdp-sieve: ");
-        write_text(stderr, shortage ? out_of_memory : "internal error, please report it: ");
-        if (!shortage) write_text(stderr, error.what());
-        write_text(stderr, "\n");
-        if (shortage) std::_Exit(static_cast<int>(Exit::bad_input));
-    } catch (...) {
-    }
-    std::abort();
-}
-
-// Reports whether the output was written, and returns the exit code.
-Exit finish(const Context& context) {
-    if (flush_output()) return context.exit;
-    const int error = output_error();
-    // A reader that closed the pipe, such as head, has seen enough. It needs no message.
-    if (error != EPIPE)
-        print_error("xdp-sieve: standard output could not be written: {}{}\n",
-                    error == 0 ? "unknown error" : errno_text(error),
-                    context.changed ? "; the change was made" : "");
-    return context.exit == Exit::done || context.exit == Exit::no ? Exit::incomplete : context.exit;
+// Whoever asks which commands there are is to see those of a fleet, too.
+bool may_be_of_fleet(std::span<char* const> words) {
+    using namespace sieve;
+    if (!words.empty() && std::string_view(words.front()) == service::child_argument) return false;
+    const auto command =
+        std::ranges::find_if(words, [](std::string_view word) { return !word.starts_with('-'); });
+    return command == words.end() || !cli::is_common_command(*command);
 }
 
 } // namespace
-} // namespace sieve::cli
 
 int main(int argc, char** argv) {
     using namespace sieve;
-    // A child that reads lists, or works for `apply`, is this program, executed anew.
-    if (const auto done = service::run_as_child(argc, argv)) return *done;
-    std::set_terminate(cli::end_without_memory);
-    cli::prepare_streams();
-    cli::Context context;
-    try {
-        cli::run(argc, argv, context);
-        return static_cast<int>(cli::finish(context));
-    } catch (const std::exception& error) {
-        if (is_out_of_memory(error))
-            return static_cast<int>(cli::after_exception(context, cli::out_of_memory));
-        const std::string text = std::string("internal error, please report it: ") + error.what();
-        const Exit exit = cli::after_exception(context, text.c_str());
-        return static_cast<int>(exit == Exit::bad_input ? Exit::kernel_refused : exit);
-    }
+    if (may_be_of_fleet({argv + std::min(argc, 1), argv + argc})) cli::become_program_with_fleet(argv);
+    return cli::run_program(argc, argv, {});
 }

@@ -118,6 +118,8 @@ std::string translated(const std::string& word, const Words& rest, const Words& 
                            line("load", {sorted.interface.value_or("IFACE"),
                                          sorted.tables.empty() ? sorted.set.value_or("NAME") + "=FEED"
                                                                : sorted.tables.front()}));
+    if (is_one_of(word, {"publish", "fleet"})) return "Debian's package xdp-sieve-fleet has it";
+    if (word == "bench") return "`sieve-bench` measures, a program of its own (Debian's package sieve-lab)";
     if (is_one_of(word, {"version", "-V"})) return "`xdp-sieve --version` prints the version";
     if (word == "help") {
         const bool of_command = !rest.empty() && std::ranges::find(known, rest.front()) != known.end();

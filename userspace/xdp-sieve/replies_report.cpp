@@ -3,10 +3,10 @@
 
 #include <fmt/core.h>
 
+#include "front-end/format.hpp"
 #include "front-end/set_argument.hpp"
 #include "libsieve/control/table/replies.hpp"
 #include "libsieve/util/number.hpp"
-#include "xdp-sieve/format.hpp"
 
 namespace sieve::cli {
 

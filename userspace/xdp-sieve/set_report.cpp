@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
+#include "front-end/format.hpp"
 #include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/kernel/redirect_maps.hpp"
-#include "xdp-sieve/format.hpp"
 
 namespace sieve::cli {
 

@@ -6,8 +6,8 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include "front-end/format.hpp"
 #include "libsieve/control/spec/set_action.hpp"
-#include "xdp-sieve/format.hpp"
 
 namespace sieve::cli {
 

@@ -31,7 +31,7 @@ namespace {
 using test::await;
 using test::Crowdsec;
 using test::Folder;
-using Ask = CrowdsecStream::Ask;
+using Fetch = CrowdsecStream::Fetch;
 
 Time clock_now() {
     return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
@@ -49,13 +49,13 @@ class CrowdsecTest : public testing::Test {
         if (Crowdsec::unpacked().empty()) GTEST_SKIP() << "no crowdsec: scripts/install-deps.sh unpacks it";
         crowdsec.emplace();
     }
-    Decisions fetch(Ask ask) {
+    Decisions fetch(Fetch ask) {
         auto decisions = fetch_decisions(crowdsec->source(), ask, clock_now(), sandbox());
         if (!decisions) throw std::runtime_error(decisions.error().error.message);
         return std::move(*decisions);
     }
     std::string failure_of(const CrowdsecSpec& source) {
-        const auto decisions = fetch_decisions(source, Ask::whole_list, clock_now(), sandbox());
+        const auto decisions = fetch_decisions(source, Fetch::whole_list, clock_now(), sandbox());
         return decisions ? "no failure" : decisions.error().error.message;
     }
     static bool has(const std::vector<TimedEntry>& timed_entries, const std::string& text) {
@@ -67,13 +67,13 @@ class CrowdsecTest : public testing::Test {
 };
 
 TEST_F(CrowdsecTest, TheStreamBringsWhatCscliDoes) {
-    EXPECT_TRUE(fetch(Ask::whole_list).added.empty());
+    EXPECT_TRUE(fetch(Fetch::whole_list).added.empty());
     crowdsec->cscli("decisions add --ip 192.0.2.1 --duration 1h");
     crowdsec->cscli("decisions add --range 198.51.100.0/24");
     crowdsec->cscli("decisions add --ip 2001:db8::7");
     crowdsec->cscli("decisions add --scope Country --value DE");
     crowdsec->cscli("decisions add --ip 192.0.2.2 --type captcha");
-    Decisions decisions = fetch(Ask::difference);
+    Decisions decisions = fetch(Fetch::difference);
     EXPECT_EQ(decisions.added.size(), 3U);
     EXPECT_TRUE(has(decisions.added, "192.0.2.1"));
     EXPECT_TRUE(has(decisions.added, "198.51.100.0/24"));
@@ -83,19 +83,19 @@ TEST_F(CrowdsecTest, TheStreamBringsWhatCscliDoes) {
         EXPECT_LT(timed_entry.until, clock_now() + std::chrono::hours(5));
     }
     EXPECT_EQ(decisions.ignored, 1U); // the captcha; the API itself leaves out the country
-    EXPECT_TRUE(fetch(Ask::difference).added.empty());
+    EXPECT_TRUE(fetch(Fetch::difference).added.empty());
     crowdsec->cscli("decisions delete --ip 192.0.2.1");
-    decisions = fetch(Ask::difference);
+    decisions = fetch(Fetch::difference);
     EXPECT_TRUE(decisions.added.empty());
     EXPECT_TRUE(has(decisions.deleted, "192.0.2.1"));
-    EXPECT_EQ(fetch(Ask::whole_list).added.size(), 2U);
+    EXPECT_EQ(fetch(Fetch::whole_list).added.size(), 2U);
 }
 
 // With the same address banned twice, each decision is told, and so is the end of each.
 TEST_F(CrowdsecTest, EveryDecisionIsToldEvenBehindALongerOne) {
     crowdsec->cscli("decisions add --ip 192.0.2.1 --duration 8h");
     crowdsec->cscli("decisions add --ip 192.0.2.1 --duration 1h");
-    const Decisions decisions = fetch(Ask::whole_list);
+    const Decisions decisions = fetch(Fetch::whole_list);
     ASSERT_EQ(decisions.added.size(), 2U);
     EXPECT_NE(decisions.added[0].id, decisions.added[1].id);
 }
@@ -157,10 +157,10 @@ TEST(CrowdsecByHttps, TrustsItsAuthorityOnly) {
     if (Crowdsec::unpacked().empty()) GTEST_SKIP() << "no crowdsec: scripts/install-deps.sh unpacks it";
     const Crowdsec crowdsec(true);
     CrowdsecSpec source = crowdsec.source();
-    auto decisions = fetch_decisions(source, Ask::whole_list, clock_now(), sandbox());
+    auto decisions = fetch_decisions(source, Fetch::whole_list, clock_now(), sandbox());
     EXPECT_TRUE(decisions) << decisions.error().error.message;
     source.access.server.certificates.clear();
-    decisions = fetch_decisions(source, Ask::whole_list, clock_now(), sandbox());
+    decisions = fetch_decisions(source, Fetch::whole_list, clock_now(), sandbox());
     ASSERT_FALSE(decisions);
     EXPECT_NE(decisions.error().error.message.find("certificate"), std::string::npos)
         << decisions.error().error.message;
@@ -173,12 +173,12 @@ TEST(CrowdsecByHttps, KnowsABouncerByItsCertificate) {
     CrowdsecSpec source = crowdsec.source();
     source.key_file.clear();
     source.access.server = crowdsec.client("sieve-bouncers");
-    auto decisions = fetch_decisions(source, Ask::whole_list, clock_now(), sandbox());
+    auto decisions = fetch_decisions(source, Fetch::whole_list, clock_now(), sandbox());
     EXPECT_TRUE(decisions) << decisions.error().error.message;
     for (const ServerAccess& stranger : {crowdsec.client("sieve-agents"), crowdsec.client("others"),
                                          ServerAccess{crowdsec.authority(), "", ""}}) {
         source.access.server = stranger;
-        decisions = fetch_decisions(source, Ask::whole_list, clock_now(), sandbox());
+        decisions = fetch_decisions(source, Fetch::whole_list, clock_now(), sandbox());
         ASSERT_FALSE(decisions) << stranger.client_certificate;
         EXPECT_NE(decisions.error().error.message.find(
                       "answered 403, expected 200: it does not take the client certificate"),
@@ -258,7 +258,7 @@ class InForce {
         if (!updater) throw std::runtime_error(updater.error().message);
         updater_ = std::move(*updater);
         CycleOptions options;
-        options.ask = Ask_::nothing;
+        options.ask = Ask::nothing;
         const std::lock_guard lock(exclusive_);
         auto cycle = run_cycle(cycle_kernel_, configuration_, state_, host_, options, {});
         if (!cycle) throw std::runtime_error(cycle.error().message);
@@ -284,7 +284,7 @@ class InForce {
     }
 
   private:
-    using Ask_ = service::Ask;
+    using Ask = service::Ask;
     void run(const std::stop_token& stop) {
         while (!stop.stop_requested()) {
             const Time next = updater_->step();

@@ -31,7 +31,8 @@ class BrowserTest : public testing::Test {
     // Serves the page as the exposer does.
     void serve(const std::string& page) {
         auto server = HttpServer::start({}, [page](std::string_view) {
-            return HttpAnswer{.type = "text/html; charset=utf-8", .body = page, .policy = status_page_policy};
+            return HttpResponse{
+                .type = "text/html; charset=utf-8", .body = page, .policy = status_page_policy};
         });
         ASSERT_TRUE(server) << server.error().message;
         server_.emplace(std::move(*server));

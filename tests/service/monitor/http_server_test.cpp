@@ -28,8 +28,8 @@ class HttpServerTest : public testing::Test {
         auto server = HttpServer::start(settings, [this](std::string_view path) {
             asked_++;
             if (path == "/fault") throw std::runtime_error("a fault");
-            if (path == "/big") return HttpAnswer{.body = std::string(64 << 20, 'x')};
-            return HttpAnswer{.body = "answer for " + std::string(path) + "\n"};
+            if (path == "/big") return HttpResponse{.body = std::string(64 << 20, 'x')};
+            return HttpResponse{.body = "answer for " + std::string(path) + "\n"};
         });
         ASSERT_TRUE(server) << server.error().message;
         server_.emplace(std::move(*server));
@@ -192,7 +192,7 @@ TEST_F(HttpServerTest, LeavesNothingOpen) {
 TEST_F(HttpServerTest, TicksWithoutAnyClient) {
     std::atomic<int> ticks = 0;
     auto server = HttpServer::start(
-        {.tick_every = 5ms}, [](std::string_view) { return HttpAnswer{}; }, [&] { ticks++; });
+        {.tick_every = 5ms}, [](std::string_view) { return HttpResponse{}; }, [&] { ticks++; });
     ASSERT_TRUE(server);
     EXPECT_TRUE(await([&] { return ticks >= 3; }));
 }

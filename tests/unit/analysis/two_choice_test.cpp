@@ -70,7 +70,7 @@ TEST(TwoChoice,
     for (const Row r : {Row{8, 1, 6, 2.159e-2}, Row{8, 2, 7, 2.323e-2}, Row{8, 3, 7, 2.389e-2},
                         Row{16, 1, 11, 4.588e-4}, Row{16, 2, 13, 3.935e-4}, Row{16, 3, 13, 3.607e-4},
                         Row{32, 1, 22, 2.106e-7}, Row{32, 2, 24, 1.285e-7}, Row{32, 3, 25, 9.980e-8}}) {
-        const BestK best = best_k(r.bits_per_key, r.groups);
+        const BestGroupK best = best_k(r.bits_per_key, r.groups);
         EXPECT_EQ(best.k, r.k);
         EXPECT_NEAR(best.fpp, r.observed, 1.1e-3 * r.observed) << r.bits_per_key << " bits, c=" << r.groups;
     }

@@ -16,7 +16,7 @@ class ManifestFields : public testing::Test {
   protected:
     ManifestFields() : key_(new_key()), manifest_(some_manifest()) {
         pinned_.push_back(public_of(key_));
-        manifest_.rollout.on_failure = OnFailure::rollback;
+        manifest_.rollout.on_failure = OnRolloutFailure::rollback;
     }
     // As a publisher that checks nothing would sign it.
     [[nodiscard]] SignedManifest signed_by(const SigningKey& key, const Manifest& manifest) const {

@@ -215,7 +215,7 @@ SignedManifest published_by(const std::string& key) {
 TEST(Succession, RefusesWhatIsOlder) {
     const SignedManifest published = published_by("a");
     const std::uint64_t serial = published.manifest.serial;
-    const auto check = [&](const Accepted& before) {
+    const auto check = [&](const AcceptedManifest& before) {
         return check_succession(published, before, trusted, in_time);
     };
     EXPECT_TRUE(check({.serial = serial, .digest = published.digest, .by_key = {{"a", serial}}}));
@@ -230,11 +230,11 @@ TEST(Succession, RefusesWhatIsOlder) {
 TEST(Succession, SerialsOfAKeyThatIsNotTrustedAnyMoreDoNotCount) {
     constexpr std::uint64_t last = ~std::uint64_t{0};
     const SignedManifest published = published_by("b");
-    const Accepted before{.serial = last, .digest = "stolen", .by_key = {{"a", last}, {"b", 7}}};
+    const AcceptedManifest before{.serial = last, .digest = "stolen", .by_key = {{"a", last}, {"b", 7}}};
     EXPECT_FALSE(check_succession(published, before, trusted, in_time));
     const std::vector<std::string> only_b = {"b"};
     EXPECT_TRUE(check_succession(published, before, only_b, in_time));
-    const Accepted after = accepted_as(published, before);
+    const AcceptedManifest after = accepted_as(published, before);
     EXPECT_EQ(after.by_key.at("b"), published.manifest.serial);
     EXPECT_EQ(after.by_key.at("a"), last);
     SignedManifest older = published;
@@ -265,7 +265,7 @@ TEST(Succession, ANodeWithoutAnyTakesWhatIsValidNow) {
     SignedManifest timeless = published;
     timeless.manifest.published_at = timeless.manifest.valid_until = 0;
     EXPECT_FALSE(check_succession(timeless, std::nullopt, trusted, in_time));
-    EXPECT_TRUE(check_succession(timeless, Accepted{.serial = 1, .digest = "x", .by_key = {{"a", 1}}},
+    EXPECT_TRUE(check_succession(timeless, AcceptedManifest{.serial = 1, .digest = "x", .by_key = {{"a", 1}}},
                                  trusted, in_time))
         << "an older version's";
 }

@@ -30,11 +30,11 @@ class Daemon final : public LocalNode {
         looks_++;
         return sets_;
     }
-    [[nodiscard]] Result<Running> running() const override {
+    [[nodiscard]] Result<FiltersInForce> running() const override {
         const std::lock_guard lock(mutex_);
         return running_;
     }
-    [[nodiscard]] Traffic traffic() const override { return {}; }
+    [[nodiscard]] NodeTraffic traffic() const override { return {}; }
     void note(const service::watching::FleetStanding& standing) const override {
         const std::lock_guard lock(mutex_);
         told_ = standing;
@@ -60,7 +60,7 @@ class Daemon final : public LocalNode {
     mutable unsigned looks_ = 0;
     mutable service::watching::FleetStanding told_;
     std::map<std::string, LocalSet> sets_;
-    Running running_;
+    FiltersInForce running_;
 };
 
 class Silent final : public service::Log {
@@ -83,7 +83,7 @@ class NodeKeeperTest : public testing::Test {
         std::string pattern = (fs::temp_directory_path() / "sieve-keeper-XXXXXX").string();
         if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp");
         folder_ = pattern;
-        daemon_.step([](auto& sets, Running&) { sets["bad"] = {}; });
+        daemon_.step([](auto& sets, FiltersInForce&) { sets["bad"] = {}; });
         start();
     }
     ~NodeKeeperTest() override {
@@ -126,11 +126,11 @@ class NodeKeeperTest : public testing::Test {
     }
     // A visit to the sources begins.
     void begin() {
-        daemon_.step([](auto& sets, Running&) { sets["bad"].begun++; });
+        daemon_.step([](auto& sets, FiltersInForce&) { sets["bad"].begun++; });
     }
     // The visit that has begun ends: this content was found, and the image of it has this identity.
     void end(const std::string& content, const std::string& identity) {
-        daemon_.step([&](auto& sets, Running&) {
+        daemon_.step([&](auto& sets, FiltersInForce&) {
             LocalSet& set = sets["bad"];
             set.ended = set.begun;
             set.contents = {digest_of(content)};
@@ -139,13 +139,13 @@ class NodeKeeperTest : public testing::Test {
         });
     }
     void refuse(const std::string& why) {
-        daemon_.step([&](auto& sets, Running&) {
+        daemon_.step([&](auto& sets, FiltersInForce&) {
             sets["bad"].ended = sets["bad"].begun;
             sets["bad"].trouble = why;
         });
     }
     void run(const std::set<std::string>& identities) {
-        daemon_.step([&](auto&, Running& running) { running.identities["bad"] = identities; });
+        daemon_.step([&](auto&, FiltersInForce& running) { running.identities["bad"] = identities; });
     }
     // The keeper has looked at the daemon often enough to have seen its last step.
     void let_look() {
@@ -210,7 +210,7 @@ TEST_F(NodeKeeperTest, InForceIsWhatTheKernelRuns) {
 TEST_F(NodeKeeperTest, ARecordThatIsOlderThanTheKernelProvesNothing) {
     const std::string one = bring("one", "A");
     keeper_.reset();
-    daemon_.step([](auto& sets, Running& running) {
+    daemon_.step([](auto& sets, FiltersInForce& running) {
         sets["bad"].begun = sets["bad"].ended = 0; // a new process has visited nothing
         running.identities["bad"] = {"B"};
     });
@@ -292,7 +292,7 @@ TEST_F(NodeKeeperTest, NothingElseComesIn) {
     failing.manifest.serial = ++serial_;
     failing.manifest.previous = last_.digest;
     failing.manifest.sets[0].digest = sha256_of("missing");
-    failing.manifest.rollout.on_failure = OnFailure::rollback;
+    failing.manifest.rollout.on_failure = OnRolloutFailure::rollback;
     failing.digest = manifest_digest(failing.manifest);
     EXPECT_FALSE(keeper_->bring_in(failing)) << "it was not accepted";
     ASSERT_TRUE(keeper_->accept(failing));
@@ -309,7 +309,7 @@ TEST_F(NodeKeeperTest, NothingElseComesIn) {
 
 TEST_F(NodeKeeperTest, ASetThatChangesInPlaceFollowsNoFleet) {
     const std::string one = bring("one", "A");
-    daemon_.step([](auto& sets, Running&) { sets["bad"].in_place = true; });
+    daemon_.step([](auto& sets, FiltersInForce&) { sets["bad"].in_place = true; });
     publish("two");
     ASSERT_TRUE(await([&] { return keeper_->view().state == NodeState::failed; }));
     EXPECT_NE(keeper_->view().error.find("set bad: is of kind ddlcbf on this node"), std::string::npos);

@@ -57,7 +57,7 @@ TEST(Rollout, TurnsFollowStageAndState) {
     }
     record.state = RolloutState::rolled_back;
     EXPECT_EQ(turn_of(published, record, 1), Turn::now) << "its publisher did not sign that it may go back";
-    published.manifest.rollout.on_failure = OnFailure::rollback;
+    published.manifest.rollout.on_failure = OnRolloutFailure::rollback;
     EXPECT_EQ(turn_of(published, record, 1), Turn::before);
     record.manifest = sha256_of("other");
     EXPECT_FALSE(turn_of(published, record, 1));

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "xdp-sieve-fleet/xdp-sieve/fleet_commands.hpp"
 #include "xdp-sieve/command_line.hpp"
 
 namespace sieve::cli {
@@ -16,11 +17,12 @@ namespace {
 // The real command line on a machine with two interfaces. eth0 has sets at two hooks.
 class Completion : public testing::Test {
   protected:
-    Completion() { define_command_line(app_, context_); }
+    Completion() { define_command_line(app_, context_, {}, fleet_commands); }
 
     [[nodiscard]] std::vector<std::string> texts(const std::vector<std::string>& words) const {
         std::vector<std::string> found;
-        for (const Candidate& candidate : complete(app_, words, machine_)) found.push_back(candidate.text);
+        for (const CompletionWord& candidate : complete(app_, words, machine_))
+            found.push_back(candidate.text);
         return found;
     }
 
@@ -131,7 +133,8 @@ TEST_F(Completion, NoCommands) {
     daemon.add_flag("--check", check);
     const auto of = [&](const std::vector<std::string>& words) {
         Texts found;
-        for (const Candidate& candidate : complete(daemon, words, machine_)) found.push_back(candidate.text);
+        for (const CompletionWord& candidate : complete(daemon, words, machine_))
+            found.push_back(candidate.text);
         return found;
     };
     EXPECT_EQ(of({"-"}), (Texts{"--help", "--log", "--check"}));

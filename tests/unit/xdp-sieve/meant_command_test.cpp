@@ -55,7 +55,9 @@ TEST(MeantCommand, TheWordsOfOthers) {
           {"help", "`xdp-sieve --help`"},
           {"help load", "`xdp-sieve load --help`"},
           {"-V", "`xdp-sieve --version`"},
-          {"version", "`xdp-sieve --version`"}})
+          {"version", "`xdp-sieve --version`"},
+          {"fleet status", "xdp-sieve-fleet"},
+          {"bench --quick", "`sieve-bench`"}})
         EXPECT_NE(meant(typed).find(command), std::string::npos) << typed << ": " << meant(typed);
     EXPECT_EQ(meant("frobnicate eth0"), "");
     EXPECT_EQ(meant("load eth0 bad=x"), "");

@@ -9,10 +9,10 @@
 #include <gtest/gtest.h>
 
 #include "front-end/exit_code.hpp"
+#include "front-end/format.hpp"
 #include "front-end/remedy.hpp"
 #include "libsieve/util/closest_word.hpp"
 #include "libsieve/util/number.hpp"
-#include "xdp-sieve/format.hpp"
 #include "xdp-sieve/unknown_command.hpp"
 
 namespace sieve::cli {

@@ -49,11 +49,11 @@ double fpp(double bits_per_key, unsigned k, unsigned groups) {
     return fpp_given_ones(fraction_of_ones(bits_per_key, k, groups), k, groups);
 }
 
-BestK best_k(double bits_per_key, unsigned groups) {
+BestGroupK best_k(double bits_per_key, unsigned groups) {
     // The probability falls to its minimum and then rises.
-    BestK best{1, fpp(bits_per_key, 1, groups)};
+    BestGroupK best{1, fpp(bits_per_key, 1, groups)};
     for (unsigned k = 2;; ++k) {
-        const BestK next{k, fpp(bits_per_key, k, groups)};
+        const BestGroupK next{k, fpp(bits_per_key, k, groups)};
         if (next.fpp >= best.fpp) return best;
         best = next;
     }

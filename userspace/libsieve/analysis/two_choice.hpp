@@ -24,12 +24,12 @@ double fpp_given_ones(double ones, unsigned k, unsigned groups);
 double fpp(double bits_per_key, unsigned k, unsigned groups);
 
 /// A choice of k and the false positive probability that it gives.
-struct BestK {
+struct BestGroupK {
     unsigned k;
     double fpp;
 };
 
 /// The k that minimises fpp().
-BestK best_k(double bits_per_key, unsigned groups);
+BestGroupK best_k(double bits_per_key, unsigned groups);
 
 } // namespace sieve::analysis::two_choice

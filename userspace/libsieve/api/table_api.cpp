@@ -162,7 +162,8 @@ bool libsieve_confirm(const char* interface, const char* hook, bool keep, libsie
         SIEVE_ASSIGN(const sieve::control::HookName where, hook_name(interface, hook));
         sieve::control::RealKernel kernel;
         SIEVE_TRY(sieve::control::end_probation(
-            kernel, where, keep ? sieve::control::Verdict::keep : sieve::control::Verdict::take_back, {}));
+            kernel, where,
+            keep ? sieve::control::ProbationEnd::keep : sieve::control::ProbationEnd::take_back, {}));
         return {};
     });
 }

@@ -29,7 +29,7 @@ inline constexpr std::uint64_t never_ends = ~std::uint64_t{0};
 }
 
 /// What came of a change.
-struct TableChange {
+struct TableChangeResult {
     std::uint64_t removed = 0;
     std::uint64_t added = 0;
     std::vector<sieve_key> full{}; ///< keys that found no room
@@ -64,9 +64,9 @@ class ChangeableTable {
     [[nodiscard]] virtual bool has_room_for(const KeySet& keys) const = 0;
     /// Takes members out, then puts keys in that are no members, each of which is named once, with this end,
     /// which the table can state. Error of kind unfinished: `wait` failed. Then the table is unsettled.
-    [[nodiscard]] virtual Result<TableChange> change(const KeySet& removed, const KeySet& added,
-                                                     const WaitForLookups& wait,
-                                                     std::uint64_t end = never_ends) = 0;
+    [[nodiscard]] virtual Result<TableChangeResult> change(const KeySet& removed, const KeySet& added,
+                                                           const WaitForLookups& wait,
+                                                           std::uint64_t end = never_ends) = 0;
     /// Makes room: takes out the keys that have ended. Returns how many. Errors as of change().
     [[nodiscard]] virtual Result<std::uint64_t> sweep(const WaitForLookups& wait) = 0;
 };

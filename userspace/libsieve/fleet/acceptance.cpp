@@ -11,7 +11,7 @@ namespace sieve::fleet {
 namespace {
 
 // The highest accepted serial that counts; 0: none does.
-std::uint64_t accepted_serial(const Accepted& before, std::span<const std::string> trusted) {
+std::uint64_t accepted_serial(const AcceptedManifest& before, std::span<const std::string> trusted) {
     if (before.by_key.empty()) return before.serial; // nobody knows whose it was
     std::uint64_t highest = 0;
     for (const std::string& key : trusted)
@@ -42,7 +42,7 @@ Status check_times(const Manifest& manifest, std::uint64_t now) {
 
 } // namespace
 
-Status check_succession(const SignedManifest& published, const std::optional<Accepted>& before,
+Status check_succession(const SignedManifest& published, const std::optional<AcceptedManifest>& before,
                         std::span<const std::string> trusted, std::uint64_t now) {
     if (before && published.digest == before->digest) return {};
     const std::uint64_t serial = before ? accepted_serial(*before, trusted) : 0;
@@ -54,10 +54,10 @@ Status check_succession(const SignedManifest& published, const std::optional<Acc
         published.manifest.serial, serial));
 }
 
-Accepted accepted_as(const SignedManifest& published, const std::optional<Accepted>& before) {
-    Accepted accepted{published.manifest.serial, published.digest, published.manifest.previous,
-                      published.manifest.rollout.on_failure == OnFailure::rollback,
-                      before ? before->by_key : std::map<std::string, std::uint64_t>()};
+AcceptedManifest accepted_as(const SignedManifest& published, const std::optional<AcceptedManifest>& before) {
+    AcceptedManifest accepted{published.manifest.serial, published.digest, published.manifest.previous,
+                              published.manifest.rollout.on_failure == OnRolloutFailure::rollback,
+                              before ? before->by_key : std::map<std::string, std::uint64_t>()};
     for (const std::string& key : published.signers) {
         std::uint64_t& highest = accepted.by_key[key];
         highest = std::max(highest, published.manifest.serial);
@@ -65,7 +65,8 @@ Accepted accepted_as(const SignedManifest& published, const std::optional<Accept
     return accepted;
 }
 
-Status check_turn(const SignedManifest& wanted, const std::optional<Accepted>& accepted, bool has_none) {
+Status check_turn(const SignedManifest& wanted, const std::optional<AcceptedManifest>& accepted,
+                  bool has_none) {
     if (accepted && wanted.digest == accepted->digest) return {};
     if (accepted && wanted.digest == accepted->previous && (accepted->may_go_back || has_none)) return {};
     return bad_input("the manifest is neither the accepted one nor one that this node may go back to");

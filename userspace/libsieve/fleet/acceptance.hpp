@@ -21,7 +21,7 @@
 namespace sieve::fleet {
 
 // The last manifest that a node has accepted.
-struct Accepted {
+struct AcceptedManifest {
     std::uint64_t serial = 0;
     std::string digest{};
     std::string previous{};   // digest of the manifest that it replaces; empty: there is none
@@ -29,7 +29,7 @@ struct Accepted {
     // The highest serial that was accepted of each key, by its ID. Empty in records of older versions.
     std::map<std::string, std::uint64_t> by_key{};
 
-    [[nodiscard]] friend bool operator==(const Accepted&, const Accepted&) = default;
+    [[nodiscard]] friend bool operator==(const AcceptedManifest&, const AcceptedManifest&) = default;
 };
 
 // How far clocks may differ, in seconds.
@@ -37,14 +37,16 @@ inline constexpr std::uint64_t clock_tolerance = std::uint64_t{24} * 3600;
 
 // bad_input for a manifest that is older than what was accepted of these keys, or another one of the same
 // serial. `no`: nothing was accepted of them, and this one is not valid `now` (milliseconds since 1970).
-[[nodiscard]] Status check_succession(const SignedManifest& published, const std::optional<Accepted>& before,
+[[nodiscard]] Status check_succession(const SignedManifest& published,
+                                      const std::optional<AcceptedManifest>& before,
                                       std::span<const std::string> trusted, std::uint64_t now);
 
-[[nodiscard]] Accepted accepted_as(const SignedManifest& published, const std::optional<Accepted>& before);
+[[nodiscard]] AcceptedManifest accepted_as(const SignedManifest& published,
+                                           const std::optional<AcceptedManifest>& before);
 
 // Whether a node that has accepted a manifest may bring this one in: the accepted one, or the one before it
 // where that was signed to follow a failure, or where the node has none in force yet. bad_input: not.
-[[nodiscard]] Status check_turn(const SignedManifest& wanted, const std::optional<Accepted>& accepted,
+[[nodiscard]] Status check_turn(const SignedManifest& wanted, const std::optional<AcceptedManifest>& accepted,
                                 bool has_none);
 
 // The serial of a manifest that is made now (milliseconds since 1970) to replace one of serial `before`; 0:

@@ -22,7 +22,7 @@ namespace sieve::fleet {
 
 struct EtcdSettings {
     std::vector<std::string> endpoints{}; // "https://host:2379"
-    HttpAccess access{};                  // only its files
+    HttpCredentials access{};             // only its files
     std::string user{};                   // of etcd; empty: etcd asks for none
     std::string password{};
     std::chrono::milliseconds patience{std::chrono::seconds(5)}; // with one endpoint

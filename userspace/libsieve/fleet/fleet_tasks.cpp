@@ -31,12 +31,12 @@ void read(FieldReader& from, std::vector<std::string>& texts) {
     for (std::string& text : texts) text = from.text();
 }
 
-void write(FieldWriter& to, const HttpAccess& access) {
+void write(FieldWriter& to, const HttpCredentials& access) {
     for (const auto* text : {&access.server.authorities, &access.server.certificate, &access.server.key,
                              &access.user, &access.password, &access.region})
         to.text(*text);
 }
-void read(FieldReader& from, HttpAccess& access) {
+void read(FieldReader& from, HttpCredentials& access) {
     for (auto* text : {&access.server.authorities, &access.server.certificate, &access.server.key,
                        &access.user, &access.password, &access.region})
         *text = from.text();

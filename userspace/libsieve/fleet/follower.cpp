@@ -62,13 +62,13 @@ struct Follower::State {
     std::optional<Clock::time_point> retry;
 
     // What is to be done about what is published.
-    enum class Turn : std::uint8_t {
+    enum class NextStep : std::uint8_t {
         nothing,   // is published, or it is not this node's turn
         bring_in,  // the node does it
         refused,   // it is not right
         not_valid, // it is right, and not valid now for a node that has none yet
     };
-    Turn turn = Turn::nothing;
+    NextStep next_step = NextStep::nothing;
     std::string refusal;
 
     std::thread watcher;
@@ -177,11 +177,11 @@ struct Follower::State {
         retry.reset();
         if (!published) return;
         const Status done = *published ? take_turn(**published) : tl::unexpected(published->error());
-        if (!done) (void)refuse(Turn::refused, done.error().message);
+        if (!done) (void)refuse(NextStep::refused, done.error().message);
     }
 
-    Status refuse(Turn how, const std::string& why) {
-        turn = how;
+    Status refuse(NextStep how, const std::string& why) {
+        next_step = how;
         if (std::exchange(refusal, why) != why)
             node.say(LogLevel::error, fmt::format("fleet: refused, and what is in force stays: {}", why));
         return {};
@@ -192,24 +192,24 @@ struct Follower::State {
         const NodeView view = node.view();
         if (!news.manifest) {
             if (view.has_accepted) return bad_input("nothing is published any more");
-            return to(Turn::nothing);
+            return to(NextStep::nothing);
         }
         const SignedManifest& manifest = *news.manifest;
         if (Status accepted = node.accept(manifest); !accepted) {
             if (accepted.error().kind != ErrorKind::no) return accepted;
             retry = Clock::now() + ask_again; // by another time of day
             // No fault of the rollout's: the nodes that have the manifest go on with it.
-            return refuse(Turn::not_valid, accepted.error().message);
+            return refuse(NextStep::not_valid, accepted.error().message);
         }
         report.stage = stage_of(manifest.manifest, manifest.digest, access.node, settings.labels);
         if (!news.rollout) return bad_input("the rollout has no record");
-        const std::optional<fleet::Turn> whose = turn_of(manifest, *news.rollout, report.stage);
+        const std::optional<Turn> whose = turn_of(manifest, *news.rollout, report.stage);
         if (!whose) return bad_input("the record of the rollout is about another manifest");
-        if (*whose == fleet::Turn::now) return bring_in(manifest);
+        if (*whose == Turn::now) return bring_in(manifest);
         const bool goes_back = news.rollout->state == RolloutState::rolled_back;
         // Its turn has not come: it keeps what it has, unless that is nothing.
         if (manifest.manifest.previous.empty() || (!goes_back && !view.held.empty()))
-            return to(Turn::nothing);
+            return to(NextStep::nothing);
         const Result<SignedManifest> earlier =
             read_earlier(etcd, access.fleet, access.pinned, manifest.manifest.previous);
         if (!earlier) retry = Clock::now() + ask_again;
@@ -217,15 +217,15 @@ struct Follower::State {
         return bring_in(*earlier);
     }
 
-    Status to(Turn now) {
-        turn = now;
+    Status to(NextStep now) {
+        next_step = now;
         refusal.clear();
         return {};
     }
     Status bring_in(const SignedManifest& manifest) {
         SIEVE_TRY(node.bring_in(manifest));
         report.wanted = manifest.digest;
-        return to(Turn::bring_in);
+        return to(NextStep::bring_in);
     }
 
     void tell() {
@@ -248,7 +248,7 @@ struct Follower::State {
                 news.why = now.rollout->why;
             }
         }
-        if (turn == Turn::refused || turn == Turn::not_valid) news.refusal = refusal;
+        if (next_step == NextStep::refused || next_step == NextStep::not_valid) news.refusal = refusal;
         {
             const std::lock_guard lock(mutex);
             news.etcd_trouble = trouble;
@@ -265,16 +265,16 @@ struct Follower::State {
         report.sets = std::move(view.sets);
         report.before = view.before;
         report.after = view.after;
-        switch (turn) {
-        case Turn::nothing:
+        switch (next_step) {
+        case NextStep::nothing:
             report.wanted = view.in_force;
             return come_to(NodeState::waiting);
-        case Turn::refused:
+        case NextStep::refused:
             return come_to(NodeState::refused, refusal);
-        case Turn::not_valid:
+        case NextStep::not_valid:
             report.wanted = view.in_force;
             return come_to(NodeState::waiting, refusal);
-        case Turn::bring_in:
+        case NextStep::bring_in:
             return come_to(view.wanted == report.wanted ? view.state : NodeState::fetching, view.error);
         }
     }

@@ -36,7 +36,7 @@ using Multi = std::unique_ptr<CURLM, decltype(&::curl_multi_cleanup)>;
 } // namespace
 
 struct HttpClient::State {
-    HttpAccess access;
+    HttpCredentials access;
     int cancel = -1;
     Multi multi{::curl_multi_init(), &::curl_multi_cleanup};
     Easy easy{::curl_easy_init(), &::curl_easy_cleanup};
@@ -47,7 +47,7 @@ namespace {
 // One exchange over a client's handles, of which `easy` has no options yet.
 class Exchange {
   public:
-    Exchange(const HttpAccess& access, const HttpCall& call, CURL* easy, CURLM* multi, int cancel)
+    Exchange(const HttpCredentials& access, const HttpCall& call, CURL* easy, CURLM* multi, int cancel)
         : access_(access), call_(call), easy_(easy), multi_(multi), cancel_(cancel),
           request_(easy, call.url) {}
 
@@ -194,7 +194,7 @@ class Exchange {
         return bad_input(fmt::format("{}: {}", service::displayed_url(call_.url), why));
     }
 
-    const HttpAccess& access_;
+    const HttpCredentials& access_;
     const HttpCall& call_;
     CURL* easy_;
     CURLM* multi_;
@@ -209,7 +209,7 @@ class Exchange {
 
 } // namespace
 
-HttpClient::HttpClient(HttpAccess access, int cancel)
+HttpClient::HttpClient(HttpCredentials access, int cancel)
     : state_(new State{.access = std::move(access), .cancel = cancel}) {}
 HttpClient::HttpClient(HttpClient&&) noexcept = default;
 HttpClient& HttpClient::operator=(HttpClient&&) noexcept = default;

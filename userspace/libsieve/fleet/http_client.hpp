@@ -17,7 +17,7 @@
 namespace sieve::fleet {
 
 // How a server knows us, and we know it.
-struct HttpAccess {
+struct HttpCredentials {
     service::ServerSecrets server{}; // texts, not files: a child that uses them may not open the files
     std::string user{};              // empty: none. With `region` the access key
     std::string password{};          // with `region` the secret key
@@ -53,7 +53,7 @@ struct HttpReply {
 class HttpClient {
   public:
     // `cancel` is a descriptor that becomes readable when every exchange is to be given up; -1: none.
-    explicit HttpClient(HttpAccess access, int cancel = -1);
+    explicit HttpClient(HttpCredentials access, int cancel = -1);
     HttpClient(HttpClient&&) noexcept;
     HttpClient& operator=(HttpClient&&) noexcept;
     ~HttpClient();

@@ -29,10 +29,10 @@ std::map<std::string, LocalSet> HostNode::sets() const {
     return sets;
 }
 
-Result<Running> HostNode::running() const {
+Result<FiltersInForce> HostNode::running() const {
     SIEVE_ASSIGN(const std::vector<control::Sample> samples, control::take_samples(kernel_, {}));
     const service::watching::StatisticsCopy record = statistics_.record();
-    Running running;
+    FiltersInForce running;
     for (const control::Sample& sample : samples) {
         const service::InterfaceConfiguration* entry =
             service::entry_for(record.configuration, sample.interface, sample.point);
@@ -49,8 +49,8 @@ void HostNode::note(const service::watching::FleetStanding& standing) const {
     statistics_.note_fleet(standing);
 }
 
-Traffic HostNode::traffic() const {
-    Traffic traffic;
+NodeTraffic HostNode::traffic() const {
+    NodeTraffic traffic;
     const auto samples = statistics_.observe(kernel_);
     if (!samples) return traffic;
     for (const control::Sample& sample : *samples) {

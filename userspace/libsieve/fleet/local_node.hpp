@@ -26,7 +26,7 @@ struct LocalSet {
 };
 
 // What the kernel says.
-struct Running {
+struct FiltersInForce {
     std::map<std::string, std::set<std::string>> identities{}; // of the filters in force, by set
     std::string trouble{}; // of hooks of the configuration in the last cycle; empty: none
 };
@@ -37,9 +37,9 @@ class LocalNode {
     // The sets of the configuration, by name, as the daemon remembers them. The kernel may have something
     // else for a moment: a daemon that died had not written down what it had just swapped in.
     [[nodiscard]] virtual std::map<std::string, LocalSet> sets() const = 0;
-    [[nodiscard]] virtual Result<Running> running() const = 0;
+    [[nodiscard]] virtual Result<FiltersInForce> running() const = 0;
     // Of all hooks, since the daemon began to count.
-    [[nodiscard]] virtual Traffic traffic() const = 0;
+    [[nodiscard]] virtual NodeTraffic traffic() const = 0;
     // For metrics and the status page.
     virtual void note(const service::watching::FleetStanding&) const {}
 };
@@ -50,8 +50,8 @@ class HostNode final : public LocalNode {
     HostNode(service::watching::Statistics& statistics, control::Kernel& kernel)
         : statistics_(statistics), kernel_(kernel) {}
     [[nodiscard]] std::map<std::string, LocalSet> sets() const override;
-    [[nodiscard]] Result<Running> running() const override;
-    [[nodiscard]] Traffic traffic() const override;
+    [[nodiscard]] Result<FiltersInForce> running() const override;
+    [[nodiscard]] NodeTraffic traffic() const override;
     void note(const service::watching::FleetStanding& standing) const override;
 
   private:

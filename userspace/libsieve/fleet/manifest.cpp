@@ -29,8 +29,8 @@ constexpr std::uint64_t longest_soak = 7 * 24 * 3600;
 constexpr std::string_view name_of(BlobKind kind) {
     return kind == BlobKind::image ? "image" : "feed";
 }
-constexpr std::string_view name_of(OnFailure then) {
-    return then == OnFailure::halt ? "halt" : "rollback";
+constexpr std::string_view name_of(OnRolloutFailure then) {
+    return then == OnRolloutFailure::halt ? "halt" : "rollback";
 }
 
 json to_json(const ManifestSet& set) {
@@ -177,8 +177,8 @@ Rollout read_rollout(const json& value, std::string& fault) {
         fields.text(
             "on_failure", [](const std::string& text) { return text == "halt" || text == "rollback"; },
             "\"halt\" or \"rollback\"") == "rollback"
-            ? OnFailure::rollback
-            : OnFailure::halt;
+            ? OnRolloutFailure::rollback
+            : OnRolloutFailure::halt;
     rollout.stages.clear();
     const json* stages = fields.array("stages", 1, most_stages);
     if (stages == nullptr) return rollout;

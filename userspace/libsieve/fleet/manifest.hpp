@@ -58,7 +58,7 @@ struct Stage {
     [[nodiscard]] friend bool operator==(const Stage&, const Stage&) = default;
 };
 
-enum class OnFailure : std::uint8_t {
+enum class OnRolloutFailure : std::uint8_t {
     halt,     // no further stage; the stages that have it keep it
     rollback, // likewise, and the nodes go back to `previous`
 };
@@ -67,7 +67,7 @@ struct Rollout {
     std::vector<Stage> stages{Stage{}};    // never empty; the last one covers all nodes
     std::uint32_t soak_seconds = 30;       // how long a stage must be healthy before the next one
     std::uint32_t most_jump_permille = 50; // of all packets: how much the dropped share may rise on a node
-    OnFailure on_failure = OnFailure::halt;
+    OnRolloutFailure on_failure = OnRolloutFailure::halt;
 
     [[nodiscard]] friend bool operator==(const Rollout&, const Rollout&) = default;
 };

@@ -59,11 +59,11 @@ Rollout read_rollout(FieldReader& from) {
     }
     rollout.soak_seconds = static_cast<std::uint32_t>(from.number(most));
     rollout.most_jump_permille = static_cast<std::uint32_t>(from.number(most));
-    rollout.on_failure = from.number(1) == 0 ? OnFailure::halt : OnFailure::rollback;
+    rollout.on_failure = from.number(1) == 0 ? OnRolloutFailure::halt : OnRolloutFailure::rollback;
     return rollout;
 }
 
-static_assert(static_cast<int>(BlobKind::feed) == 1 && static_cast<int>(OnFailure::rollback) == 1,
+static_assert(static_cast<int>(BlobKind::feed) == 1 && static_cast<int>(OnRolloutFailure::rollback) == 1,
               "these are what the fields say");
 
 } // namespace

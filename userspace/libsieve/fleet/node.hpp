@@ -22,8 +22,8 @@ struct NodeView {
     NodeState state = NodeState::waiting;      // of `wanted`: fetching, in_force or failed; waiting: none is
     std::string error{};                       // of failed
     std::map<std::string, std::string> sets{}; // identities in force
-    Traffic before{};                          // while what was before the last switch was in force
-    Traffic after{};                           // since the last switch has come into force
+    NodeTraffic before{};                      // while what was before the last switch was in force
+    NodeTraffic after{};                       // since the last switch has come into force
 };
 
 class Node {

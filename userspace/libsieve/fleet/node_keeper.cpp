@@ -49,7 +49,7 @@ Result<std::string> content_digest(const std::string& path) {
     }
 }
 
-Traffic difference(const Traffic& now, const Traffic& then) {
+NodeTraffic difference(const NodeTraffic& now, const NodeTraffic& then) {
     const auto since = [](std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; };
     return {since(now.packets, then.packets), since(now.matched, then.matched),
             since(now.dropped, then.dropped)};
@@ -81,9 +81,9 @@ struct NodeKeeper::State {
     FollowerNews news;
     std::string last_error; // of any kind
     std::chrono::system_clock::time_point last_error_at;
-    Traffic counted;               // when the last switch had come into force
-    std::optional<Traffic> before; // the last switch, since what was before it had come into force
-    Traffic traffic;
+    NodeTraffic counted;               // when the last switch had come into force
+    std::optional<NodeTraffic> before; // the last switch, since what was before it had come into force
+    NodeTraffic traffic;
     std::optional<Clock::time_point> traffic_at;
 
     std::thread worker;
@@ -311,7 +311,7 @@ struct NodeKeeper::State {
 
     // Whether the kernel runs what the daemon remembers of these sets, and nothing else in their names.
     [[nodiscard]] Result<bool> all_run(const Expectations& expected, std::string& trouble) const {
-        SIEVE_ASSIGN(const Running running, node.running());
+        SIEVE_ASSIGN(const FiltersInForce running, node.running());
         const std::map<std::string, LocalSet> local = node.sets();
         for (const auto& [name, wanted] : expected) {
             const auto here = local.find(name);
@@ -331,7 +331,7 @@ struct NodeKeeper::State {
     // Packets that come while a manifest is on its way in are neither before nor after.
     enum class When : std::uint8_t { before, after };
     void count_traffic(When when) {
-        const Traffic now = node.traffic();
+        const NodeTraffic now = node.traffic();
         const std::lock_guard lock(mutex);
         if (when == When::before)
             before = difference(now, counted);
@@ -356,7 +356,7 @@ struct NodeKeeper::State {
         view.wanted = wanted ? wanted->digest : std::string();
         view.state = state;
         view.error = error;
-        view.before = before.value_or(Traffic{});
+        view.before = before.value_or(NodeTraffic{});
         view.after = difference(traffic, counted);
         return view;
     }
@@ -389,15 +389,15 @@ NodeView NodeKeeper::view() {
 }
 
 Status NodeKeeper::accept(const SignedManifest& manifest) {
-    SIEVE_ASSIGN(const std::optional<Accepted> before, state_->store.accepted());
+    SIEVE_ASSIGN(const std::optional<AcceptedManifest> before, state_->store.accepted());
     SIEVE_TRY(check_succession(manifest, before, state_->settings.trusted, milliseconds_now()));
-    const Accepted accepted = accepted_as(manifest, before);
+    const AcceptedManifest accepted = accepted_as(manifest, before);
     if (before == accepted) return {};
     return state_->store.accept(accepted);
 }
 
 Status NodeKeeper::bring_in(const SignedManifest& manifest) {
-    SIEVE_ASSIGN(const std::optional<Accepted> accepted, state_->store.accepted());
+    SIEVE_ASSIGN(const std::optional<AcceptedManifest> accepted, state_->store.accepted());
     SIEVE_TRY(check_turn(manifest, accepted, state_->store.held().empty()));
     {
         const std::lock_guard lock(state_->mutex);

@@ -65,13 +65,13 @@ std::optional<std::string> receive_message(int socket) {
     return message;
 }
 
-void write_traffic(FieldWriter& to, const Traffic& traffic) {
+void write_traffic(FieldWriter& to, const NodeTraffic& traffic) {
     to.number(traffic.packets);
     to.number(traffic.matched);
     to.number(traffic.dropped);
 }
-Traffic read_traffic(FieldReader& from) {
-    Traffic traffic;
+NodeTraffic read_traffic(FieldReader& from) {
+    NodeTraffic traffic;
     traffic.packets = from.number();
     traffic.matched = from.number();
     traffic.dropped = from.number();

@@ -6,7 +6,7 @@
 namespace sieve::fleet {
 
 // Each field is named once, here.
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Traffic, packets, matched, dropped)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NodeTraffic, packets, matched, dropped)
 NLOHMANN_JSON_SERIALIZE_ENUM(NodeState, {
                                             {NodeState::waiting, "waiting"},
                                             {NodeState::fetching, "fetching"},

@@ -23,12 +23,12 @@ enum class NodeState : std::uint8_t {
 [[nodiscard]] const char* node_state_name(NodeState state);
 
 // Of all hooks together, since they were counted.
-struct Traffic {
+struct NodeTraffic {
     std::uint64_t packets = 0;
     std::uint64_t matched = 0;
     std::uint64_t dropped = 0;
 
-    [[nodiscard]] friend bool operator==(const Traffic&, const Traffic&) = default;
+    [[nodiscard]] friend bool operator==(const NodeTraffic&, const NodeTraffic&) = default;
 };
 
 struct NodeReport {
@@ -40,8 +40,8 @@ struct NodeReport {
     NodeState state = NodeState::waiting;
     std::string error{};                       // one sentence; empty: none
     std::map<std::string, std::string> sets{}; // identity in force of each of the fleet's sets
-    Traffic before{};                          // in the minutes before the last swap
-    Traffic after{};                           // since then
+    NodeTraffic before{};                      // in the minutes before the last swap
+    NodeTraffic after{};                       // since then
     std::uint64_t since = 0;                   // when it came into this state, milliseconds since 1970
 
     [[nodiscard]] friend bool operator==(const NodeReport&, const NodeReport&) = default;

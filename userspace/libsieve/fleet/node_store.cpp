@@ -63,14 +63,14 @@ Result<NodeStore> NodeStore::open(const std::string& folder) {
     return NodeStore(folder);
 }
 
-Result<std::optional<Accepted>> NodeStore::accepted() const {
+Result<std::optional<AcceptedManifest>> NodeStore::accepted() const {
     SIEVE_ASSIGN(const std::optional<std::string> text,
                  read_small_file(folder_ + "/accepted.json", longest_record));
     const auto value = nlohmann::json::parse(text.value_or(""), nullptr, false);
     if (!value.is_object() || !value.contains("serial") || !value["serial"].is_number_unsigned() ||
         !value.contains("digest") || !value["digest"].is_string())
         return std::nullopt;
-    Accepted accepted{value["serial"].get<std::uint64_t>(), value["digest"].get<std::string>()};
+    AcceptedManifest accepted{value["serial"].get<std::uint64_t>(), value["digest"].get<std::string>()};
     if (const auto found = value.find("previous"); found != value.end() && found->is_string())
         accepted.previous = found->get<std::string>();
     if (const auto found = value.find("may_go_back"); found != value.end() && found->is_boolean())
@@ -81,7 +81,7 @@ Result<std::optional<Accepted>> NodeStore::accepted() const {
     return accepted;
 }
 
-Status NodeStore::accept(const Accepted& accepted) const {
+Status NodeStore::accept(const AcceptedManifest& accepted) const {
     const nlohmann::json value = {{"by_key", accepted.by_key},
                                   {"digest", accepted.digest},
                                   {"may_go_back", accepted.may_go_back},

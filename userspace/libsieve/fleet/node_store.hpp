@@ -31,8 +31,8 @@ class NodeStore {
 
     // Nothing: none was accepted, or what is kept of it cannot be understood. Errors: those of
     // read_small_file(); then nobody may take an older manifest for a newer one.
-    [[nodiscard]] Result<std::optional<Accepted>> accepted() const;
-    [[nodiscard]] Status accept(const Accepted& accepted) const;
+    [[nodiscard]] Result<std::optional<AcceptedManifest>> accepted() const;
+    [[nodiscard]] Status accept(const AcceptedManifest& accepted) const;
 
     // The digest of the manifest that `current` leads to; empty: none.
     [[nodiscard]] std::string current() const;

@@ -15,7 +15,7 @@ namespace sieve::fleet {
 
 struct StoreSettings {
     std::string url{}; // of the folder or bucket, without / at its end
-    HttpAccess access{};
+    HttpCredentials access{};
     std::uint64_t rate = 0; // bytes per second at most; 0: no limit
     // A transfer that brings nothing for so long fails, and goes on where it was.
     std::chrono::seconds silence{30};

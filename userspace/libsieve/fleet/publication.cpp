@@ -112,7 +112,7 @@ Manifest renewal_of(const SignedManifest& published) {
     manifest.rolls_back.clear();
     manifest.rollout.stages = {Stage{}};
     manifest.rollout.soak_seconds = 0;
-    manifest.rollout.on_failure = OnFailure::halt;
+    manifest.rollout.on_failure = OnRolloutFailure::halt;
     return manifest;
 }
 

@@ -127,7 +127,7 @@ std::optional<Turn> turn_of(const SignedManifest& published, const RolloutRecord
                             std::uint32_t stage) {
     if (record.manifest != published.digest) return std::nullopt;
     // Going back must have been signed, or whoever may write to etcd could have old lists in force.
-    const bool may_go_back = published.manifest.rollout.on_failure == OnFailure::rollback;
+    const bool may_go_back = published.manifest.rollout.on_failure == OnRolloutFailure::rollback;
     if (record.state == RolloutState::rolled_back && may_go_back) return Turn::before;
     return stage <= record.stage ? Turn::now : Turn::before;
 }

@@ -9,7 +9,7 @@ namespace sieve::fleet {
 
 std::optional<double> dropped_jump(const NodeReport& report) {
     if (report.before.packets < fewest_packets || report.after.packets < fewest_packets) return std::nullopt;
-    const auto share = [](const Traffic& traffic) {
+    const auto share = [](const NodeTraffic& traffic) {
         return static_cast<double>(traffic.dropped) / static_cast<double>(traffic.packets);
     };
     return share(report.after) - share(report.before);
@@ -49,8 +49,9 @@ RolloutRecord next_stage(const SignedManifest& published, RolloutRecord record) 
 }
 
 RolloutRecord stopped(const SignedManifest& published, RolloutRecord record, std::string why) {
-    record.state = published.manifest.rollout.on_failure == OnFailure::rollback ? RolloutState::rolled_back
-                                                                                : RolloutState::halted;
+    record.state = published.manifest.rollout.on_failure == OnRolloutFailure::rollback
+                       ? RolloutState::rolled_back
+                       : RolloutState::halted;
     record.why = std::move(why);
     return record;
 }

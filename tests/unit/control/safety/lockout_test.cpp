@@ -58,7 +58,7 @@ class FakeHost final : public HostAddresses {
 
 std::vector<std::string> asked(const std::vector<HostAddress>& host, kernel::HookPoint point) {
     std::vector<std::string> texts;
-    for (const Question& question : lockout_questions(host, "eth0", point))
+    for (const LockoutQuestion& question : lockout_questions(host, "eth0", point))
         texts.push_back(format_fields(question.known) + " " + format_key(question.key, question.known) +
                         (question.by_default ? " by default" : ""));
     return texts;
@@ -93,7 +93,7 @@ class FindDropReason : public testing::Test {
   protected:
     std::vector<AskedSet> sets;
     std::vector<bool> matching;
-    Question question{.known = src, .by_default = true};
+    LockoutQuestion question{.known = src, .by_default = true};
     bool one_port_only = false; // the sets match one port, if they have ports
 
     void set(sieve_action action, bool matches, std::uint32_t fields = src) {

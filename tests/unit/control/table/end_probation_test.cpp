@@ -29,13 +29,13 @@ class EndProbation : public testing::Test {
 TEST_F(EndProbation, AChangeIsPutOnProbationAndKept) {
     ASSERT_TRUE(apply(kernel, spec, {}, careful));
     EXPECT_EQ(kernel.running.table.probation, 60s);
-    const auto ended = end_probation(kernel, eth0, Verdict::keep, {});
+    const auto ended = end_probation(kernel, eth0, ProbationEnd::keep, {});
     ASSERT_TRUE(ended);
     EXPECT_EQ(ended->size(), 1U);
     EXPECT_EQ(kernel.count("confirm"), 1U);
-    EXPECT_EQ(end_probation(kernel, eth0, Verdict::keep, {}).error().kind, ErrorKind::no);
+    EXPECT_EQ(end_probation(kernel, eth0, ProbationEnd::keep, {}).error().kind, ErrorKind::no);
     ASSERT_TRUE(swap(kernel, eth0, spec.sets[0], {}, careful));
-    ASSERT_TRUE(end_probation(kernel, {}, Verdict::take_back, {}));
+    ASSERT_TRUE(end_probation(kernel, {}, ProbationEnd::take_back, {}));
     EXPECT_EQ(kernel.count("take back"), 1U);
     ASSERT_TRUE(remove(kernel, eth0, "a", {}, careful));
     EXPECT_TRUE(kernel.running.table.probation);
@@ -59,20 +59,20 @@ TEST_F(EndProbation, OneOfTwoIsNotNone) {
     ASSERT_TRUE(apply(kernel, spec, {}, careful));
     kernel.at(kernel::HookPoint::ingress) = kernel.running;
     kernel.keeps_probation = kernel::HookPoint::ingress;
-    const auto ended = end_probation(kernel, eth0, Verdict::keep, {});
+    const auto ended = end_probation(kernel, eth0, ProbationEnd::keep, {});
     ASSERT_FALSE(ended);
     EXPECT_EQ(ended.error().kind, ErrorKind::unfinished) << ended.error().message;
     EXPECT_EQ(kernel.count("confirm"), 1U);
-    EXPECT_EQ(end_probation(kernel, eth0, Verdict::keep, {}).error().kind, ErrorKind::kernel_refused)
+    EXPECT_EQ(end_probation(kernel, eth0, ProbationEnd::keep, {}).error().kind, ErrorKind::kernel_refused)
         << "nothing was done";
 }
 
 TEST_F(EndProbation, ItCanBeTooLate) {
-    EXPECT_EQ(end_probation(kernel, eth0, Verdict::keep, {}).error().kind, ErrorKind::not_attached);
-    EXPECT_EQ(end_probation(kernel, {}, Verdict::keep, {}).error().kind, ErrorKind::no);
+    EXPECT_EQ(end_probation(kernel, eth0, ProbationEnd::keep, {}).error().kind, ErrorKind::not_attached);
+    EXPECT_EQ(end_probation(kernel, {}, ProbationEnd::keep, {}).error().kind, ErrorKind::no);
     ASSERT_TRUE(apply(kernel, spec, {}));
     kernel.running.table.taken_back = true;
-    const auto late = end_probation(kernel, eth0, Verdict::keep, {});
+    const auto late = end_probation(kernel, eth0, ProbationEnd::keep, {});
     ASSERT_FALSE(late);
     EXPECT_EQ(late.error().message,
               "eth0: the last change was taken back already: it was not confirmed in time");

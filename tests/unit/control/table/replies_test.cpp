@@ -246,7 +246,7 @@ TEST_F(Replies, ProbationKeepsWhatEitherTableNeeds) {
     ASSERT_TRUE(edit_replies(kernel, eth0, pass, {}, {}));
     ASSERT_TRUE(edit_replies(kernel, eth0, drop, {}, {}, {.confirm_within = std::chrono::seconds(60)}));
     EXPECT_TRUE(kernel.notes);
-    ASSERT_TRUE(end_probation(kernel, eth0, Verdict::keep, {}));
+    ASSERT_TRUE(end_probation(kernel, eth0, ProbationEnd::keep, {}));
     EXPECT_FALSE(kernel.notes);
 }
 

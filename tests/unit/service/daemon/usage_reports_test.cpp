@@ -124,6 +124,26 @@ TEST_F(UsageReportsTest, TellWhatWasCountedSinceTheLastOne) {
     EXPECT_EQ(value(next(), "dropped", "packet", "CAPI"), 0U);
 }
 
+// A hook that leaves takes nothing along, and one that comes does not bring what was counted there before.
+TEST_F(UsageReportsTest, TellOfAHookThatHasLeft) {
+    follow_api("bad", "http://a");
+    drop(0, 1000);
+    (void)statistics.observe(kernel);
+    auto table = std::exchange(kernel.running.table, {}); // it left before this service began
+    table.sets.at(0).baseline = kernel.running.stats.hit[0];
+    (void)statistics.observe(kernel);
+    start();
+    (void)next();
+    kernel.running.table = table;
+    (void)next();
+    EXPECT_EQ(value(next(), "dropped", "packet"), 0U);
+    drop(0, 5);
+    (void)statistics.observe(kernel); // as before a cycle that takes a program away
+    kernel.running.table = {};
+    (void)next(); // was made before
+    EXPECT_EQ(value(next(), "dropped", "packet"), 5U);
+}
+
 // Two sets of one API make one report, in which a hook counts once.
 TEST_F(UsageReportsTest, AreOneForEachApi) {
     follow_api("bad", "http://a");

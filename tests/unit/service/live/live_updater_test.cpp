@@ -18,13 +18,13 @@ using namespace std::chrono_literals;
 using test::entry;
 using test::in_process;
 using test::LiveWorld;
-using Ask = CrowdsecStream::Ask;
+using Fetch = CrowdsecStream::Fetch;
 
 class LiveUpdaterTest : public testing::Test, public LiveWorld {
   protected:
     Time now{1'000'000s};
     std::vector<LiveEvent> events;
-    std::vector<Ask> asked;
+    std::vector<Fetch> asked;
     // Of the machine; nobody sets it. Nothing: the clock is never set either.
     std::optional<std::chrono::milliseconds> uptime;
     // What the API says next; a failure if there is nothing.
@@ -46,7 +46,7 @@ class LiveUpdaterTest : public testing::Test, public LiveWorld {
         settings.tell = [this](const LiveEvent& event) { events.push_back(event); };
         settings.now = [this] { return now; };
         if (uptime) settings.uptime = [this] { return *uptime; };
-        settings.fetch = [this](const CrowdsecSpec&, Ask ask, Time,
+        settings.fetch = [this](const CrowdsecSpec&, Fetch ask, Time,
                                 const SandboxSettings&) -> tl::expected<Decisions, GatherFailure> {
             asked.push_back(ask);
             if (!answer)
@@ -109,7 +109,7 @@ TEST_F(LiveUpdaterTest, FollowsTheStream) {
     put_in_force("block-ranges");
     answer = Decisions{.added = {entry("192.0.2.1", 1, now + 1h), entry("198.51.100.0/24", 2, now + 1h)}};
     EXPECT_EQ(settle(*updater), now + 10s);
-    EXPECT_EQ(asked, std::vector{Ask::whole_list});
+    EXPECT_EQ(asked, std::vector{Fetch::whole_list});
     EXPECT_TRUE(in_force_has("192.0.2.1"));
     EXPECT_EQ(updater->state().entries, 1U);
     EXPECT_EQ(updater->state().ranges, 1U);
@@ -120,7 +120,7 @@ TEST_F(LiveUpdaterTest, FollowsTheStream) {
     now += 10s;
     answer = Decisions{.added = {entry("192.0.2.2", 3, now + 1h)}, .deleted = {entry("192.0.2.1", 1)}};
     settle(*updater);
-    EXPECT_EQ(asked, (std::vector{Ask::whole_list, Ask::difference}));
+    EXPECT_EQ(asked, (std::vector{Fetch::whole_list, Fetch::difference}));
     EXPECT_FALSE(in_force_has("192.0.2.1"));
     EXPECT_TRUE(in_force_has("192.0.2.2"));
 }
@@ -183,7 +183,7 @@ TEST_F(LiveUpdaterTest, DecisionsStayAndEndWhileTheApiIsAway) {
     now += 2min;
     asked.clear();
     settle(*updater);
-    EXPECT_EQ(asked, std::vector{Ask::whole_list});
+    EXPECT_EQ(asked, std::vector{Fetch::whole_list});
     EXPECT_FALSE(in_force_has("192.0.2.2"));
     EXPECT_TRUE(in_force_has("192.0.2.3"));
     EXPECT_TRUE(updater->state().in_step);
@@ -369,7 +369,7 @@ TEST_F(LiveUpdaterTest, AnEmptyWholeListEmptiesNeitherHalf) {
         answer = short_list;
         now += 1h;
         settle(*updater);
-        EXPECT_EQ(asked.back(), Ask::whole_list);
+        EXPECT_EQ(asked.back(), Fetch::whole_list);
         EXPECT_EQ(updater->state().entries, 200U);
         EXPECT_EQ(updater->state().ranges, 120U);
         EXPECT_FALSE(updater->state().in_step);
@@ -405,7 +405,7 @@ TEST_F(LiveUpdaterTest, WhenTheClockIsSetForwardNothingEndsBeforeTheSourceSaysSo
     answer =
         Decisions{.added = {entry("192.0.2.1", 1, now + 20min), entry("198.51.100.0/24", 3, now + 20min)}};
     settle(*updater);
-    EXPECT_EQ(asked.back(), Ask::whole_list);
+    EXPECT_EQ(asked.back(), Fetch::whole_list);
     EXPECT_TRUE(in_force_has("192.0.2.1"));
     EXPECT_FALSE(in_force_has("192.0.2.2"));
     // Time that passes, such as while the machine sleeps, ends what it should.
@@ -428,7 +428,7 @@ TEST_F(LiveUpdaterTest, WhenTheClockIsSetBackTheSourceIsStillAsked) {
     *uptime += 10s;
     answer = Decisions{.added = {entry("192.0.2.2", 2, now + 20min)}};
     settle(*updater);
-    EXPECT_EQ(asked.back(), Ask::whole_list);
+    EXPECT_EQ(asked.back(), Fetch::whole_list);
     EXPECT_FALSE(in_force_has("192.0.2.1"));
     EXPECT_TRUE(in_force_has("192.0.2.2"));
     now += 21min;
@@ -471,7 +471,7 @@ TEST_F(LiveUpdaterTest, WhatTheHostComesToDependOnIsRemoved) {
     // Nor does it come back.
     now += 1h;
     settle(*updater);
-    EXPECT_EQ(asked.back(), Ask::whole_list);
+    EXPECT_EQ(asked.back(), Fetch::whole_list);
     EXPECT_FALSE(in_force_has("192.0.2.1"));
     EXPECT_EQ(updater->state().ranges, 0U);
 }
@@ -496,7 +496,7 @@ TEST_F(LiveUpdaterTest, AnAnswerThatAGuardRefusesChangesNothingAndIsAskedForAgai
     EXPECT_FALSE(updater->state().in_step);
     now += 1min;
     settle(*updater);
-    EXPECT_EQ(asked.back(), Ask::whole_list);
+    EXPECT_EQ(asked.back(), Fetch::whole_list);
 }
 
 TEST_F(LiveUpdaterTest, RangesThatCoverTooMuchAreRefused) {

@@ -54,7 +54,7 @@ SamplePage usual() {
     SetHistory& crowdsec = sample.add_list("crowdsec", "/var/lib/xdp-sieve/feeds/crowdsec.txt", 21'904, 26h);
     crowdsec.live_changes = 311;
     crowdsec.last_change =
-        LiveChange{.inserted = 41, .deleted = 12, .took = Seconds(0.0031), .at = sample_now - 8s};
+        LiveChangeNote{.inserted = 41, .deleted = 12, .took = Seconds(0.0031), .at = sample_now - 8s};
     control::TopKeys top;
     top.since = static_cast<std::uint64_t>(
         std::chrono::duration_cast<std::chrono::seconds>((sample_now - 40min).time_since_epoch()).count());

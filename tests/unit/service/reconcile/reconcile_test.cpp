@@ -17,7 +17,7 @@ class Reconcile : public testing::Test {
     Files files;
     FakeKernel kernel;
     Configuration configuration;
-    WantedSets wanted;
+    WantedVersions wanted;
 
     Reconcile() {
         kernel.running.table.unreadable = SIEVE_ACTION_DROP; // the configuration's default
@@ -41,17 +41,17 @@ class Reconcile : public testing::Test {
         return set;
     }
     void lose(const std::string& name) { wanted[name] = {WantedFilter::in_force, {}}; }
-    Plan plan(const std::vector<ManagedHook>& managed = {}) {
+    ReconcilePlan plan(const std::vector<ManagedHook>& managed = {}) {
         return make_plan(kernel, configuration, wanted, managed);
     }
     HookPlan only_hook(const std::vector<ManagedHook>& managed = {}) {
-        Plan all = plan(managed);
+        ReconcilePlan all = plan(managed);
         EXPECT_EQ(all.hooks.size(), 1U);
         EXPECT_FALSE(all.hooks.at(0).obstacle) << all.hooks.at(0).obstacle->message;
         return all.hooks.at(0);
     }
     ErrorKind obstacle() {
-        const Plan all = plan();
+        const ReconcilePlan all = plan();
         EXPECT_FALSE(all.nothing_to_do());
         EXPECT_TRUE(all.hooks.at(0).obstacle);
         EXPECT_EQ(all.hooks.at(0).step, HookStep::nothing);
@@ -419,14 +419,14 @@ TEST_F(Reconcile, AHookThatNoEntryNamesIsUnloadedIfItIsOurs) {
     run("b");
     configuration.interfaces[0].hook = kernel::HookPoint::egress;
     EXPECT_EQ(plan().hooks.size(), 1U); // a person loaded what runs at XDP
-    const Plan managed = plan({{"eth0", kernel::HookPoint::xdp, 40}});
+    const ReconcilePlan managed = plan({{"eth0", kernel::HookPoint::xdp, 40}});
     ASSERT_EQ(managed.hooks.size(), 2U);
     EXPECT_EQ(managed.hooks[1].step, HookStep::unload);
     EXPECT_EQ(managed.hooks[1].sets.size(), 2U);
     EXPECT_EQ(plan({{"eth0", kernel::HookPoint::xdp, 39}}).hooks.size(), 1U); // another program by now
     EXPECT_EQ(plan({{"eth5", kernel::HookPoint::xdp, 39}}).hooks.size(), 1U); // gone
     // The interface was renamed from eth5, which keeps its program.
-    const Plan renamed = plan({{"eth5", kernel::HookPoint::xdp, 40}});
+    const ReconcilePlan renamed = plan({{"eth5", kernel::HookPoint::xdp, 40}});
     ASSERT_EQ(renamed.hooks.size(), 2U);
     EXPECT_EQ(renamed.hooks[1].interface, "eth0");
     EXPECT_EQ(renamed.hooks[1].step, HookStep::unload);
@@ -436,7 +436,7 @@ TEST_F(Reconcile, EveryHookIsComparedWithItsOwnEntry) {
     run("a");
     run("b");
     configuration.interfaces.push_back({.name = "eth*", .hook = kernel::HookPoint::egress, .sets = {"a"}});
-    const Plan both = plan();
+    const ReconcilePlan both = plan();
     ASSERT_EQ(both.hooks.size(), 2U);
     EXPECT_EQ(both.hooks[0].step, HookStep::nothing);
     EXPECT_EQ(both.hooks[1].step, HookStep::attach);

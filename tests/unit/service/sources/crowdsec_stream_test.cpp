@@ -7,32 +7,32 @@ namespace sieve::service::live {
 namespace {
 
 using namespace std::chrono_literals;
-using Ask = CrowdsecStream::Ask;
+using Fetch = CrowdsecStream::Fetch;
 
 TEST(CrowdsecStream, AsksForAllFirstAndThenForDifferences) {
     CrowdsecStream stream(10s);
     Time now(1000s);
     EXPECT_LE(stream.next_poll(), now);
-    EXPECT_EQ(stream.next_ask(now), Ask::whole_list);
-    stream.taken(Ask::whole_list, now);
+    EXPECT_EQ(stream.next_fetch(now), Fetch::whole_list);
+    stream.taken(Fetch::whole_list, now);
     EXPECT_TRUE(stream.in_step());
     EXPECT_EQ(stream.next_poll(), now + 10s);
-    EXPECT_EQ(stream.next_ask(now + 10s), Ask::difference);
-    stream.taken(Ask::difference, now + 10s);
-    EXPECT_EQ(stream.next_ask(now + 20s), Ask::difference);
+    EXPECT_EQ(stream.next_fetch(now + 10s), Fetch::difference);
+    stream.taken(Fetch::difference, now + 10s);
+    EXPECT_EQ(stream.next_fetch(now + 20s), Fetch::difference);
 }
 
 TEST(CrowdsecStream, AfterAFailureItAsksForAllAgain) {
     CrowdsecStream stream(10s);
     const Time now(1000s);
-    stream.taken(Ask::whole_list, now);
+    stream.taken(Fetch::whole_list, now);
     stream.failed(now + 10s, 0);
     EXPECT_FALSE(stream.in_step());
     EXPECT_EQ(stream.failures(), 1U);
-    EXPECT_EQ(stream.next_ask(now + 20s), Ask::whole_list);
-    stream.taken(Ask::whole_list, now + 20s);
+    EXPECT_EQ(stream.next_fetch(now + 20s), Fetch::whole_list);
+    stream.taken(Fetch::whole_list, now + 20s);
     EXPECT_EQ(stream.failures(), 0U);
-    EXPECT_EQ(stream.next_ask(now + 30s), Ask::difference);
+    EXPECT_EQ(stream.next_fetch(now + 30s), Fetch::difference);
 }
 
 TEST(CrowdsecStream, WaitsLongerAfterEachFailureButNotForEver) {
@@ -53,10 +53,10 @@ TEST(CrowdsecStream, WaitsLongerAfterEachFailureButNotForEver) {
 TEST(CrowdsecStream, AsksForAllEveryHour) {
     CrowdsecStream stream(10s);
     const Time now(1000s);
-    stream.taken(Ask::whole_list, now);
-    stream.taken(Ask::difference, now + 59min);
-    EXPECT_EQ(stream.next_ask(now + 59min), Ask::difference);
-    EXPECT_EQ(stream.next_ask(now + 60min), Ask::whole_list);
+    stream.taken(Fetch::whole_list, now);
+    stream.taken(Fetch::difference, now + 59min);
+    EXPECT_EQ(stream.next_fetch(now + 59min), Fetch::difference);
+    EXPECT_EQ(stream.next_fetch(now + 60min), Fetch::whole_list);
 }
 
 } // namespace

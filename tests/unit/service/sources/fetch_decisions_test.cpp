@@ -13,18 +13,18 @@ namespace sieve::service::live {
 namespace {
 
 using test::entry;
-using Ask = CrowdsecStream::Ask;
+using Fetch = CrowdsecStream::Fetch;
 
 TEST(StreamUrl, AsksForEveryDecisionOfTheChosenSorts) {
     CrowdsecSpec source;
     source.url = "http://127.0.0.1:8080/";
-    EXPECT_EQ(stream_url(source, Ask::whole_list),
+    EXPECT_EQ(stream_url(source, Fetch::whole_list),
               "http://127.0.0.1:8080/v1/decisions/stream?startup=true&dedup=false&scopes=Ip,Range");
     source.scopes = {"Ip"};
     source.origins = {"cscli", "a b&c"};
     source.scenarios_containing = {"ssh", "http"};
     source.scenarios_not_containing = {"crowdsecurity/http-probing"};
-    EXPECT_EQ(stream_url(source, Ask::difference),
+    EXPECT_EQ(stream_url(source, Fetch::difference),
               "http://127.0.0.1:8080/v1/decisions/"
               "stream?startup=false&dedup=false&scopes=Ip&origins=cscli,a%20b%26c"
               "&scenarios_containing=ssh,http&scenarios_not_containing=crowdsecurity%2Fhttp%2Dprobing");

@@ -188,8 +188,9 @@ Result<InPlace> change_in_place(Kernel& kernel, const HookName& name, const std:
     SIEVE_TRY(leave_joint(kernel, hook, set));
     const KeySet none(fields);
     const std::optional<std::uint64_t> life = life_of(request);
-    SIEVE_ASSIGN(const TableChange did, open.table->change(erases ? todo : none, erases ? none : todo, wait,
-                                                           life ? program_now() + *life : never_ends));
+    SIEVE_ASSIGN(const TableChangeResult did,
+                 open.table->change(erases ? todo : none, erases ? none : todo, wait,
+                                    life ? program_now() + *life : never_ends));
     report.done += did.added + did.removed;
     report.keys = open.filter->file().keys;
     done.left.append(set_of(did.full, fields));

@@ -96,7 +96,7 @@ Result<FilterChanged> change_filter(Kernel& kernel, OpenFilter& open, const std:
     }
     if (left.empty()) return changed;
     for (const kernel::Hook& hook : open.hooks) SIEVE_TRY(leave_joint(kernel, hook, set));
-    SIEVE_ASSIGN(const TableChange did,
+    SIEVE_ASSIGN(const TableChangeResult did,
                  open.table.table->change(left.removed, left.added, [&] { return kernel.grace_period(); }));
     changed.done = did.removed + did.added;
     changed.no_room += did.full.size();

@@ -117,7 +117,7 @@ Result<bool> follow(const Seen& seen, const OpenTable& now, const OpenTable& fre
     came.for_each(0, came.size(), [&](const sieve_key& key) {
         if (!fresh.table->contains(key)) added.add(key);
     });
-    SIEVE_ASSIGN(const TableChange did, fresh.table->change(removed, added, [] { return Status(); }));
+    SIEVE_ASSIGN(const TableChangeResult did, fresh.table->change(removed, added, [] { return Status(); }));
     return did.full.empty();
 }
 

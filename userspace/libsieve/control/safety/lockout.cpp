@@ -42,7 +42,7 @@ struct Flow {
     std::optional<std::uint8_t> protocol{};
 };
 
-void put_address(Question& question, std::uint32_t field, const std::optional<uint128>& address) {
+void put_address(LockoutQuestion& question, std::uint32_t field, const std::optional<uint128>& address) {
     if (!address) return;
     const int word = sieve_address_word(field);
     question.key.word[word] = static_cast<std::uint64_t>(*address >> 64);
@@ -50,15 +50,15 @@ void put_address(Question& question, std::uint32_t field, const std::optional<ui
     question.known |= field;
 }
 
-void put_port(Question& question, std::uint32_t field, unsigned shift,
+void put_port(LockoutQuestion& question, std::uint32_t field, unsigned shift,
               const std::optional<std::uint16_t>& port) {
     if (!port) return;
     question.key.word[4] |= std::uint64_t{*port} << shift;
     question.known |= field;
 }
 
-Question question_of(const Flow& flow, bool comes_in) {
-    Question question;
+LockoutQuestion question_of(const Flow& flow, bool comes_in) {
+    LockoutQuestion question;
     put_address(question, SIEVE_FIELD_SRC, comes_in ? flow.theirs : flow.ours);
     put_address(question, SIEVE_FIELD_DST, comes_in ? flow.ours : flow.theirs);
     put_port(question, SIEVE_FIELD_SPORT, SIEVE_SPORT_SHIFT, comes_in ? flow.their_port : flow.our_port);
@@ -88,7 +88,7 @@ sieve_key masked(const sieve_key& key, std::uint32_t fields) {
 
 // Packets that agree with the question in what it knows, and differ in the port or protocol that it leaves
 // open. So many, since a set may match one of them by a false positive. None if an address is open.
-std::vector<sieve_key> made_up_keys(const Question& question, std::uint32_t fields) {
+std::vector<sieve_key> made_up_keys(const LockoutQuestion& question, std::uint32_t fields) {
     const std::uint32_t open = fields & ~question.known;
     if ((open & SIEVE_FIELD_ADDRESSES) != 0) return {};
     const bool ports = (fields & SIEVE_FIELD_PORTS) != 0;
@@ -102,7 +102,7 @@ std::vector<sieve_key> made_up_keys(const Question& question, std::uint32_t fiel
                           {61131, static_cast<std::uint8_t>(ports ? IPPROTO_UDP : IPPROTO_ICMP)}};
     std::vector<sieve_key> keys;
     for (const Rest& rest : rests) {
-        Question one = question;
+        LockoutQuestion one = question;
         if ((open & SIEVE_FIELD_SPORT) != 0) put_port(one, SIEVE_FIELD_SPORT, SIEVE_SPORT_SHIFT, rest.port);
         if ((open & SIEVE_FIELD_DPORT) != 0) put_port(one, SIEVE_FIELD_DPORT, SIEVE_DPORT_SHIFT, rest.port);
         if ((open & SIEVE_FIELD_PROTO) != 0)
@@ -118,14 +118,14 @@ class HostQuestions {
     HostQuestions(std::span<const HostAddress> host, const std::string& interface, kernel::HookPoint point)
         : host_(host), interface_(interface), comes_in_(point != kernel::HookPoint::egress) {}
 
-    [[nodiscard]] std::vector<Question> run() && {
+    [[nodiscard]] std::vector<LockoutQuestion> run() && {
         for (about_ = 0; about_ < host_.size(); about_++) ask_about(host_[about_]);
         return std::move(questions_);
     }
 
   private:
     void ask(const Flow& flow, bool by_default, bool answers = false) {
-        Question question = question_of(flow, comes_in_);
+        LockoutQuestion question = question_of(flow, comes_in_);
         question.by_default = by_default;
         question.answers = answers && comes_in_;
         question.about = about_;
@@ -199,7 +199,7 @@ class HostQuestions {
     const std::string& interface_;
     bool comes_in_;
     std::size_t about_ = 0;
-    std::vector<Question> questions_;
+    std::vector<LockoutQuestion> questions_;
 };
 
 // A filter and the exact set behind it, by their maps' ids.
@@ -324,20 +324,20 @@ Result<Asked> asked_of(Kernel& kernel, const kernel::TableInForce& table, TrialS
 }
 
 // Whether the packet passes all the same, as a reply.
-bool passes_as_reply(const Asked& asked, const Question& question, const DropReason& reason) {
+bool passes_as_reply(const Asked& asked, const LockoutQuestion& question, const DropReason& reason) {
     if (asked.replies != SIEVE_ACTION_PASS || !question.answers) return false;
     return !reason.set ||
            (may_drop(asked.sets[*reason.set].action) && !asked.sets[*reason.set].keeps_replies_out);
 }
 
-Result<std::optional<DropReason>> find_drop_reason(const Asked& asked, const Question& question,
+Result<std::optional<DropReason>> find_drop_reason(const Asked& asked, const LockoutQuestion& question,
                                                    const AskSet& ask) {
     SIEVE_ASSIGN(const std::optional<DropReason> reason,
                  find_drop_reason(asked.sets, asked.default_action, question, ask));
     return reason && passes_as_reply(asked, question, *reason) ? std::nullopt : reason;
 }
 
-Result<std::optional<DropReason>> find_drop_reason(const Asked& asked, const Question& question,
+Result<std::optional<DropReason>> find_drop_reason(const Asked& asked, const LockoutQuestion& question,
                                                    TrialSlots& slots) {
     return find_drop_reason(asked, question, [&](std::size_t set, const sieve_key& key) {
         return asked.matches(set, key, slots);
@@ -346,7 +346,8 @@ Result<std::optional<DropReason>> find_drop_reason(const Asked& asked, const Que
 
 // Whether the table in force drops the packet as well, and by the same cause.
 Result<bool> was_dropped(Kernel& kernel, const Asked& now, const DropReason& reason,
-                         const kernel::TableInForce& before, const Question& question, TrialSlots& slots) {
+                         const kernel::TableInForce& before, const LockoutQuestion& question,
+                         TrialSlots& slots) {
     SIEVE_ASSIGN(const Asked old, asked_of(kernel, before, slots));
     SIEVE_ASSIGN(const std::optional<DropReason> then, find_drop_reason(old, question, slots));
     if (!then) return false;
@@ -388,7 +389,7 @@ std::string origin_of(std::span<const SetSpec> specs, const std::string& name, c
 // What a change would drop of what this host lives by: all of it, so that one refusal names it all.
 class DroppedAddresses {
   public:
-    void add(const DropReason& reason, const Question& question, const HostAddress& address) {
+    void add(const DropReason& reason, const LockoutQuestion& question, const HostAddress& address) {
         Group& group = groups_[reason.set];
         if (!group.seen.insert(address.address).second) return;
         if (group.first.size() < most_named) group.first.push_back({question, address});
@@ -419,7 +420,7 @@ class DroppedAddresses {
 
   private:
     struct DroppedAddress {
-        Question question;
+        LockoutQuestion question;
         HostAddress address;
     };
     // Of one set, or of the default.
@@ -452,14 +453,15 @@ class DroppedAddresses {
 };
 
 // The questions about packets whose key, as far as it is known, is one of the entries or in one of them.
-std::vector<Question> named_by(const ComingKeys& coming, const std::vector<Question>& questions) {
+std::vector<LockoutQuestion> named_by(const ComingKeys& coming,
+                                      const std::vector<LockoutQuestion>& questions) {
     std::set<std::array<__u64, SIEVE_KEY_WORDS>> entries;
     for (const sieve_key& entry : coming.entries) entries.insert(std::to_array(entry.word));
     std::set<EntryForm> forms;
     if (coming.prefixes)
         for (const sieve_key& entry : coming.entries) forms.insert(form_of(entry, coming.fields));
     const bool one = sieve_is_one_address(coming.fields) != 0;
-    const auto names = [&](const Question& question) {
+    const auto names = [&](const LockoutQuestion& question) {
         const bool known = (coming.fields & ~question.known) == 0;
         const sieve_key key = masked(question.key, coming.fields);
         if (!coming.prefixes) return known && entries.contains(std::to_array(key.word));
@@ -468,7 +470,7 @@ std::vector<Question> named_by(const ComingKeys& coming, const std::vector<Quest
             return entries.contains(std::to_array(cut_key(key, form, coming.fields).word));
         });
     };
-    std::vector<Question> named;
+    std::vector<LockoutQuestion> named;
     std::ranges::copy_if(questions, std::back_inserter(named), names);
     return named;
 }
@@ -485,7 +487,7 @@ Status refuse_drops(Kernel& kernel, Trial& trial, const std::string& interface, 
     TrialSlots slots(kernel, trial, coming.fresh);
     SIEVE_ASSIGN(const Asked asked, asked_of(kernel, coming, slots));
     DroppedAddresses dropped;
-    for (const Question& question : lockout_questions(host, interface, point)) {
+    for (const LockoutQuestion& question : lockout_questions(host, interface, point)) {
         SIEVE_ASSIGN(const std::optional<DropReason> reason, find_drop_reason(asked, question, slots));
         if (!reason) continue;
         if (reason->set && safety.exempt.contains(asked.names[*reason->set])) continue;
@@ -502,12 +504,12 @@ Status refuse_drops(Kernel& kernel, Trial& trial, const std::string& interface, 
 
 } // namespace
 
-std::vector<Question> lockout_questions(std::span<const HostAddress> host, const std::string& interface,
-                                        kernel::HookPoint point) {
+std::vector<LockoutQuestion> lockout_questions(std::span<const HostAddress> host,
+                                               const std::string& interface, kernel::HookPoint point) {
     return HostQuestions(host, interface, point).run();
 }
 
-Met is_met(const sieve_condition& condition, const Question& question) {
+Met is_met(const sieve_condition& condition, const LockoutQuestion& question) {
     const Met met = is_met(condition, question.key, question.known);
     if (met != Met::depends) return met;
     const bool always =
@@ -518,8 +520,8 @@ Met is_met(const sieve_condition& condition, const Question& question) {
 }
 
 Result<std::optional<DropReason>> find_drop_reason(std::span<const AskedSet> sets,
-                                                   sieve_action default_action, const Question& question,
-                                                   const AskSet& ask) {
+                                                   sieve_action default_action,
+                                                   const LockoutQuestion& question, const AskSet& ask) {
     bool may_pass = false; // a set that gives no answer might have let the packet pass
     for (std::size_t i = 0; i < sets.size() && !may_pass; i++) {
         const AskedSet& set = sets[i];
@@ -545,16 +547,16 @@ Result<std::optional<DropReason>> find_drop_reason(std::span<const AskedSet> set
     return std::optional<DropReason>();
 }
 
-Result<std::vector<Question>> lockout_questions(const Safety& safety, const std::string& interface,
-                                                kernel::HookPoint point) {
-    if (safety.host == nullptr) return std::vector<Question>();
+Result<std::vector<LockoutQuestion>> lockout_questions(const Safety& safety, const std::string& interface,
+                                                       kernel::HookPoint point) {
+    if (safety.host == nullptr) return std::vector<LockoutQuestion>();
     SIEVE_ASSIGN(const std::vector<HostAddress> host, safety.host->read());
     return lockout_questions(host, interface, point);
 }
 
-std::vector<sieve_key> keys_of(std::span<const Question> questions, std::uint32_t fields) {
+std::vector<sieve_key> keys_of(std::span<const LockoutQuestion> questions, std::uint32_t fields) {
     std::vector<sieve_key> keys;
-    for (const Question& question : questions)
+    for (const LockoutQuestion& question : questions)
         if ((fields & ~question.known) == 0) keys.push_back(masked(question.key, fields));
     const auto less = [](const sieve_key& a, const sieve_key& b) {
         return std::to_array(a.word) < std::to_array(b.word);
@@ -581,7 +583,8 @@ Status refuse_lockout(Kernel& kernel, const std::string& interface, kernel::Hook
         (coming.erased ? set->action != SIEVE_ACTION_PASS : !takes_packets(set->action)))
         return {};
     SIEVE_ASSIGN(const std::vector<HostAddress> host, safety.host->read());
-    const std::vector<Question> questions = named_by(coming, lockout_questions(host, interface, point));
+    const std::vector<LockoutQuestion> questions =
+        named_by(coming, lockout_questions(host, interface, point));
     if (questions.empty()) return {};
 
     SIEVE_ASSIGN(const std::unique_ptr<Trial> trial,
@@ -590,7 +593,7 @@ Status refuse_lockout(Kernel& kernel, const std::string& interface, kernel::Hook
     SIEVE_ASSIGN(const Asked asked, asked_of(kernel, coming.table, slots));
     const auto changed = static_cast<std::size_t>(set - coming.table.sets.begin());
     DroppedAddresses dropped;
-    for (const Question& question : questions) {
+    for (const LockoutQuestion& question : questions) {
         SIEVE_ASSIGN(const std::optional<DropReason> before, find_drop_reason(asked, question, slots));
         if (before) continue;
         SIEVE_ASSIGN(

@@ -38,7 +38,7 @@
 namespace sieve::control {
 
 // A packet that must not be dropped.
-struct Question {
+struct LockoutQuestion {
     sieve_key key{};
     std::uint32_t known = 0; // enum sieve_field bits: the fields of `key` that mean something
     bool by_default = false; // must not be dropped by the default either
@@ -47,22 +47,23 @@ struct Question {
 };
 
 // The packets of these addresses at a hook of an interface.
-[[nodiscard]] std::vector<Question> lockout_questions(std::span<const HostAddress> host,
-                                                      const std::string& interface, kernel::HookPoint point);
+[[nodiscard]] std::vector<LockoutQuestion>
+lockout_questions(std::span<const HostAddress> host, const std::string& interface, kernel::HookPoint point);
 
 // Likewise for the host that `safety` names; none if it names no host.
-[[nodiscard]] Result<std::vector<Question>>
+[[nodiscard]] Result<std::vector<LockoutQuestion>>
 lockout_questions(const Safety& safety, const std::string& interface, kernel::HookPoint point);
 
 // Asks for these questions when they are needed, for the host may be slow to answer.
-using FindQuestions = std::function<Result<std::vector<Question>>()>;
+using FindQuestions = std::function<Result<std::vector<LockoutQuestion>>()>;
 
 // Whether the question's packet meets the condition, whatever the ports and the protocol are that the
 // question does not know.
-[[nodiscard]] Met is_met(const sieve_condition& condition, const Question& question);
+[[nodiscard]] Met is_met(const sieve_condition& condition, const LockoutQuestion& question);
 
 // What the questions ask a set of these fields. Distinct.
-[[nodiscard]] std::vector<sieve_key> keys_of(std::span<const Question> questions, std::uint32_t fields);
+[[nodiscard]] std::vector<sieve_key> keys_of(std::span<const LockoutQuestion> questions,
+                                             std::uint32_t fields);
 
 // A set of a table, as far as a verdict needs it.
 struct AskedSet {
@@ -84,7 +85,8 @@ using AskSet = std::function<Result<bool>(std::size_t set, const sieve_key& key)
 // sets of fields that are not known about several packets.
 [[nodiscard]] Result<std::optional<DropReason>> find_drop_reason(std::span<const AskedSet> sets,
                                                                  sieve_action default_action,
-                                                                 const Question& question, const AskSet& ask);
+                                                                 const LockoutQuestion& question,
+                                                                 const AskSet& ask);
 
 // A table that is about to replace another.
 struct ComingTable {

@@ -147,7 +147,7 @@ Result<std::optional<Joined>> join(Kernel& kernel, kernel::HookPoint point, std:
     }
     joinable = largest_group(std::move(joinable), observer);
     if (joinable.empty()) return std::optional<Joined>();
-    SIEVE_ASSIGN(const std::vector<Question> questions, host());
+    SIEVE_ASSIGN(const std::vector<LockoutQuestion> questions, host());
     SIEVE_ASSIGN(Joined joined,
                  make_joint(kernel, point, joinable, keys_of(questions, joinable.front().set.fields),
                             [&](const JointTask& task) {

@@ -38,7 +38,7 @@ Status refuse_on_probation(Kernel& kernel, const kernel::Hook& hook) {
     return on_probation(hook, *left);
 }
 
-Result<std::vector<kernel::Hook>> end_probation(Kernel& kernel, const HookName& name, Verdict verdict,
+Result<std::vector<kernel::Hook>> end_probation(Kernel& kernel, const HookName& name, ProbationEnd end,
                                                 const Observer& observer) {
     SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
     SIEVE_ASSIGN(std::vector<kernel::Hook> hooks, hooks_of(kernel, name));
@@ -49,7 +49,7 @@ Result<std::vector<kernel::Hook>> end_probation(Kernel& kernel, const HookName& 
         const kernel::TableInForce table = kernel.read_table(hook);
         taken_back = taken_back || table.taken_back;
         if (!table.probation) continue;
-        const Status done = kernel.end_probation(hook, verdict == Verdict::keep);
+        const Status done = kernel.end_probation(hook, end == ProbationEnd::keep);
         if (!done && ended.empty()) return tl::unexpected(done.error());
         if (!done) return unfinished("some probations have ended, not all", done.error());
         // The table that is in force for good now may need less than the one that could have come.

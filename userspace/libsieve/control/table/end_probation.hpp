@@ -12,7 +12,7 @@
 
 namespace sieve::control {
 
-enum class Verdict {
+enum class ProbationEnd {
     keep,
     take_back,
 };
@@ -21,7 +21,7 @@ enum class Verdict {
 // which says whether a change was taken back already because its time was over. After an error of kind
 // unfinished some probation has ended all the same.
 [[nodiscard]] Result<std::vector<kernel::Hook>> end_probation(Kernel& kernel, const HookName& name,
-                                                              Verdict verdict, const Observer& observer);
+                                                              ProbationEnd end, const Observer& observer);
 
 // Nothing if the table at the hook may be changed; error unconfirmed if a change is on probation there. The
 // kernel's side refuses, too; this function does so before work is spent.

@@ -42,7 +42,7 @@ Result<std::vector<ReadySet>> bring_in(Kernel& kernel, std::span<const SetSpec> 
         FindKeys find_spared;
         if (host && spares_keys(set))
             find_spared = [&]() -> Result<std::vector<sieve_key>> {
-                SIEVE_ASSIGN(const std::vector<Question> questions, host());
+                SIEVE_ASSIGN(const std::vector<LockoutQuestion> questions, host());
                 return keys_of(questions, set.feed.fields);
             };
         SIEVE_ASSIGN(OpenedSet opened, open_set(set, std::move(inputs[i]), observer, find_spared));

@@ -23,13 +23,13 @@ namespace sieve::control {
 namespace {
 
 // A set of the table, with what its joint filter is built from.
-struct Candidate {
+struct JoinCandidate {
     Joinable joinable{};
     UniqueFd filter{};
     std::uint32_t map_id = 0;
 };
 
-Result<Candidate> candidate_of(Kernel& kernel, const kernel::SetInForce& set) {
+Result<JoinCandidate> candidate_of(Kernel& kernel, const kernel::SetInForce& set) {
     SIEVE_ASSIGN(const std::shared_ptr<RunningFilter> running, kernel.open_filter(set.map_id));
     SIEVE_ASSIGN(UniqueFd filter, kernel.open_map(set.map_id));
     const int fd = filter.get();
@@ -51,7 +51,7 @@ Result<Candidate> candidate_of(Kernel& kernel, const kernel::SetInForce& set) {
             members = sample_members(keys);
         }
     }
-    return Candidate{
+    return JoinCandidate{
         .joinable = {.set = joint_set_of(set.name, lookup, running->file(), running->exceptions()),
                      .filter_fd = fd,
                      .members = std::move(members),
@@ -61,10 +61,10 @@ Result<Candidate> candidate_of(Kernel& kernel, const kernel::SetInForce& set) {
 }
 
 // The sets that can be joined, in the table's order.
-Result<std::vector<Candidate>> candidates_of(Kernel& kernel, const kernel::TableInForce& table,
-                                             const std::vector<std::string>& names,
-                                             const Observer& observer) {
-    std::vector<Candidate> candidates;
+Result<std::vector<JoinCandidate>> candidates_of(Kernel& kernel, const kernel::TableInForce& table,
+                                                 const std::vector<std::string>& names,
+                                                 const Observer& observer) {
+    std::vector<JoinCandidate> candidates;
     for (const kernel::SetInForce& set : table.sets) {
         if (std::ranges::find(names, set.name) == names.end()) continue;
         SIEVE_ASSIGN(const kernel::FilterHeader header, kernel.read_filter(set.map_id));
@@ -72,7 +72,7 @@ Result<std::vector<Candidate>> candidates_of(Kernel& kernel, const kernel::Table
             observer.remark(fmt::format("set {} is not joined: {}", set.name, reason));
             continue;
         }
-        SIEVE_ASSIGN(Candidate candidate, candidate_of(kernel, set));
+        SIEVE_ASSIGN(JoinCandidate candidate, candidate_of(kernel, set));
         candidates.push_back(std::move(candidate));
     }
     return candidates;
@@ -86,8 +86,8 @@ Result<bool> has_same_keys(Kernel& kernel, const JointSet& before, std::uint32_t
 }
 
 Status refuse_if_changed(Kernel& kernel, const kernel::TableInForce& now,
-                         const std::vector<Candidate>& candidates, const std::string& interface) {
-    for (const Candidate& candidate : candidates) {
+                         const std::vector<JoinCandidate>& candidates, const std::string& interface) {
+    for (const JoinCandidate& candidate : candidates) {
         const std::string& name = candidate.joinable.set.name;
         const kernel::SetInForce* const set = now.find(name);
         bool same = set != nullptr && set->map_id == candidate.map_id && set->exact_id == 0;
@@ -147,7 +147,7 @@ Result<Rejoined> rejoin(Kernel& kernel, const HookName& name, const std::vector<
                         const BuildJoint& build, const Observer& observer, const Safety& safety) {
     SIEVE_TRY(kernel.may_load_programs());
     kernel::HookPoint point = name.point.value_or(kernel::HookPoint::xdp);
-    std::vector<Candidate> candidates;
+    std::vector<JoinCandidate> candidates;
     {
         SIEVE_ASSIGN(const kernel::Hook hook,
                      find_ours(kernel, name, sets.empty() ? std::string() : sets.front()));
@@ -157,11 +157,12 @@ Result<Rejoined> rejoin(Kernel& kernel, const HookName& name, const std::vector<
         SIEVE_ASSIGN(candidates, candidates_of(kernel, kernel.read_table(hook), sets, observer));
     }
     std::vector<Joinable> joinable;
-    for (const Candidate& candidate : candidates) joinable.push_back(candidate.joinable);
+    for (const JoinCandidate& candidate : candidates) joinable.push_back(candidate.joinable);
     joinable = largest_group(std::move(joinable), observer);
     std::optional<Joined> joined;
     if (!joinable.empty()) {
-        SIEVE_ASSIGN(const std::vector<Question> host, lockout_questions(safety, name.interface, point));
+        SIEVE_ASSIGN(const std::vector<LockoutQuestion> host,
+                     lockout_questions(safety, name.interface, point));
         SIEVE_ASSIGN(joined,
                      make_joint(kernel, point, joinable, keys_of(host, joinable.front().set.fields), build));
     }

@@ -100,7 +100,7 @@ auto without_ending_the_daemon(const char* what, Work&& work) -> decltype(work()
 
 } // namespace
 
-struct Daemon::Running {
+struct Daemon::RunningCycle {
     CycleOptions options;
     std::shared_ptr<const Configuration> configuration;
     Time began{};
@@ -281,7 +281,7 @@ control::Observer Daemon::observer() const {
 
 void Daemon::begin(CycleOptions options) {
     clear_event(cancel_.get()); // of an earlier cycle
-    running_ = std::make_shared<Running>();
+    running_ = std::make_shared<RunningCycle>();
     running_->options = std::move(options);
     running_->options.sandbox = settings_.sandbox;
     running_->configuration = configuration_;
@@ -316,7 +316,7 @@ void Daemon::begin(CycleOptions options) {
 // Between the cycles.
 void Daemon::take_out_ended() {
     if (running_ || stopping_) return; // end() sets the timer
-    running_ = std::make_shared<Running>();
+    running_ = std::make_shared<RunningCycle>();
     running_->expires = true;
     running_->options.ask = Ask::nothing;
     urgent_->run([this, job = running_] {
@@ -331,7 +331,7 @@ void Daemon::take_out_ended() {
 
 void Daemon::end() {
     if (!running_) return;
-    const std::shared_ptr<Running> ended = std::exchange(running_, nullptr);
+    const std::shared_ptr<RunningCycle> ended = std::exchange(running_, nullptr);
     if (ended->unloads) {
         result_ = std::move(ended->unloaded);
         parts_.loop.leave();
@@ -384,7 +384,7 @@ void Daemon::end() {
     look_at_schedule();
 }
 
-void Daemon::note(const Running& ended) {
+void Daemon::note(const RunningCycle& ended) {
     watching::CycleTimes times;
     times.took = std::chrono::steady_clock::now() - ended.began;
     times.asked = ended.options.sets;
@@ -444,7 +444,7 @@ void Daemon::announce() {
     for (const std::string& exposed : exposed_passwords(*configuration_)) parts_.log.warning(exposed);
 }
 
-void Daemon::tell(const Running& ended) {
+void Daemon::tell(const RunningCycle& ended) {
     if (!ended.report) {
         if (!ended.called_off)
             parts_.log.error(ended.report.error().kind == ErrorKind::unfinished
@@ -541,7 +541,7 @@ void Daemon::finish_stopping() {
         parts_.loop.leave();
         return;
     }
-    running_ = std::make_shared<Running>();
+    running_ = std::make_shared<RunningCycle>();
     running_->unloads = true;
     urgent_->run([this, job = running_] {
         job->unloaded = without_ending_the_daemon("unloading", [&] {

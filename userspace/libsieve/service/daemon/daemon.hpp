@@ -103,7 +103,7 @@ class Daemon {
 
   private:
     using Time = Schedule::Time;
-    struct Running; // the cycle that is at work
+    struct RunningCycle; // the cycle that is at work
 
     Daemon(const DaemonParts& parts, const DaemonSettings& settings, Configuration configuration,
            StateDirectory state);
@@ -117,8 +117,8 @@ class Daemon {
     void refreshed(Refreshes::Done done);
     void take_out_ended();
     void end();
-    void tell(const Running& ended);
-    void note(const Running& ended);
+    void tell(const RunningCycle& ended);
+    void note(const RunningCycle& ended);
     void tell_state();
     void watch_state();
     void ask_accepted();
@@ -162,7 +162,7 @@ class Daemon {
     bool state_in_memory_ = false; // some of it; as it was told
     std::uint64_t cycles_ = 0;
     Status result_{};
-    std::shared_ptr<Running> running_;
+    std::shared_ptr<RunningCycle> running_;
     std::map<std::string, std::shared_ptr<SetSurvey>> surveyed_; // for the next cycle
     std::set<std::string> held_back_; // sets that change together with one that is at work
     // These end first: what they work with is above.

@@ -42,8 +42,8 @@ void Schedule::follow(const Configuration& configuration, Time now) {
             entry = found->second;
         else
             entry.timer = now;
-        if (entry.turn == Turn::refreshed) { // by what was configured before
-            entry.turn = Turn::waits;
+        if (entry.phase == Phase::refreshed) { // by what was configured before
+            entry.phase = Phase::waits;
             entry.timer = now;
         }
         entry.interval = set.refresh;
@@ -76,14 +76,14 @@ std::optional<Schedule::Time> Schedule::next() const {
     const auto sooner = [&next](Time time) { next = next ? std::min(*next, time) : time; };
     if (interfaces_.due()) sooner(*interfaces_.due());
     for (const auto& [name, entry] : sets_)
-        if (entry.turn == Turn::refreshed) sooner(Time::min());
+        if (entry.phase == Phase::refreshed) sooner(Time::min());
     return next;
 }
 
 std::optional<Schedule::Time> Schedule::next_refresh(RefreshRoom room) const {
     std::optional<Time> next;
     for (const auto& [name, entry] : sets_)
-        if (entry.turn == Turn::waits && entry.has_room(room))
+        if (entry.phase == Phase::waits && entry.has_room(room))
             next = next ? std::min(*next, entry.due()) : entry.due();
     return next;
 }
@@ -102,9 +102,9 @@ std::optional<CycleOptions> Schedule::take(Time now) {
         return cycle;
     }
     for (auto& [name, entry] : sets_) {
-        if (entry.turn != Turn::refreshed) continue;
+        if (entry.phase != Phase::refreshed) continue;
         cycle.sets.insert(name);
-        entry.turn = Turn::in_cycle;
+        entry.phase = Phase::in_cycle;
         if (entry.failures > 0) cycle.failures[name] = entry.failures;
         entry.timer = now + entry.interval; // until it is known what became of the cycle
     }
@@ -115,7 +115,7 @@ std::optional<CycleOptions> Schedule::take(Time now) {
 
 std::optional<Refresh> Schedule::take_refresh(Time now, RefreshRoom room) {
     const auto is_due = [&](const Entry& entry) {
-        return entry.turn == Turn::waits && entry.due() <= now && entry.has_room(room);
+        return entry.phase == Phase::waits && entry.due() <= now && entry.has_room(room);
     };
     std::pair<const std::string, Entry>* first = nullptr;
     for (auto& candidate : sets_)
@@ -131,7 +131,7 @@ std::optional<Refresh> Schedule::take_refresh(Time now, RefreshRoom room) {
         refresh.is_long = refresh.is_long || entry.bare;
         refresh.sets.insert(name);
         entry.changed.clear();
-        entry.turn = Turn::at_work;
+        entry.phase = Phase::at_work;
     }
     return refresh;
 }
@@ -139,20 +139,20 @@ std::optional<Refresh> Schedule::take_refresh(Time now, RefreshRoom room) {
 bool Schedule::join(const std::set<std::string>& sets) {
     const auto waits = [this](const std::string& set) {
         const auto found = sets_.find(set);
-        return found == sets_.end() || found->second.turn == Turn::waits;
+        return found == sets_.end() || found->second.phase == Phase::waits;
     };
     if (!std::ranges::all_of(sets, waits)) return false;
     for (const std::string& set : sets)
         if (const auto found = sets_.find(set); found != sets_.end()) {
             found->second.changed.clear();
-            found->second.turn = Turn::at_work;
+            found->second.phase = Phase::at_work;
         }
     return true;
 }
 
 void Schedule::refreshed(const std::set<std::string>& sets) {
     for (const std::string& set : sets)
-        if (const auto found = sets_.find(set); found != sets_.end()) found->second.turn = Turn::refreshed;
+        if (const auto found = sets_.find(set); found != sets_.end()) found->second.phase = Phase::refreshed;
 }
 
 void Schedule::done(const CycleOptions& cycle, const CycleReport& report, Time now) {
@@ -166,7 +166,7 @@ void Schedule::done(const CycleOptions& cycle, const CycleReport& report, Time n
             if (lost) entry.timer = now; // its image is built anew, before a hook needs it
             continue;
         }
-        entry.turn = Turn::waits;
+        entry.phase = Phase::waits;
         // An answer without an entry may be a server's that is about to have some.
         if (set.outcome != SetOutcome::failed && set.guard != Guard::empty) {
             schedule(entry, now);
@@ -188,7 +188,7 @@ void Schedule::done(const CycleOptions& cycle, const CycleReport& report, Time n
 void Schedule::failed(const CycleOptions& cycle, Time now) {
     for (const std::string& name : cycle.sets)
         if (const auto found = sets_.find(name); found != sets_.end()) {
-            found->second.turn = Turn::waits;
+            found->second.phase = Phase::waits;
             back_off(found->second, now);
         }
     if (cycle.sets.empty()) back_off_comparing(now);
@@ -197,7 +197,7 @@ void Schedule::failed(const CycleOptions& cycle, Time now) {
 void Schedule::called_off(const CycleOptions& cycle, Time now) {
     for (const std::string& name : cycle.sets)
         if (const auto found = sets_.find(name); found != sets_.end()) {
-            found->second.turn = Turn::waits;
+            found->second.phase = Phase::waits;
             found->second.timer = now;
         }
     if (cycle.sets.empty()) compare_ = now;

@@ -111,7 +111,7 @@ class Schedule {
         std::optional<Time> first_;
         std::optional<Time> due_;
     };
-    enum class Turn : std::uint8_t {
+    enum class Phase : std::uint8_t {
         waits,     // for its time
         at_work,   // it is refreshed
         refreshed, // a cycle is to follow
@@ -121,7 +121,7 @@ class Schedule {
         std::chrono::milliseconds interval{0};
         bool far = false;     // a source is not on this machine
         bool is_long = false; // its last good list is
-        Turn turn = Turn::waits;
+        Phase phase = Phase::waits;
         bool bare = true; // it has no last good image, as far as is known
         Time timer{};     // when to ask without any trigger
         Settling changed;

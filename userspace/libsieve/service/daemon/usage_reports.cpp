@@ -27,9 +27,10 @@ bool is_same(const CrowdsecSpec& a, const CrowdsecSpec& b) {
            a.access.server.client_certificate == b.access.server.client_certificate;
 }
 
-void add(sieve_counter& to, const sieve_counter& more) {
-    to.packets += more.packets;
-    to.bytes += more.bytes;
+// Adds what a counter has gained; one that fell was forgotten in between, and began anew.
+void add_gain(sieve_counter& to, const sieve_counter& now, const sieve_counter& before) {
+    to.packets += now.packets - std::min(now.packets, before.packets);
+    to.bytes += now.bytes - std::min(now.bytes, before.bytes);
 }
 
 // The value of os-release(5), which may be in quotes; empty if there is none.
@@ -120,15 +121,18 @@ void UsageReports::work() {
 void UsageReports::begin() {
     const auto samples = statistics_.observe(kernel_);
     if (!samples) return; // the first report begins then
-    for (Api& api : apis_)
-        if (!std::exchange(api.begun, true)) api.told = count(api, *samples);
+    for (Api& api : apis_) {
+        if (!api.told) api.told = statistics_.totals();
+        note_hooks(api, *samples);
+    }
 }
 
 void UsageReports::report(Api& api) {
     const auto samples = statistics_.observe(kernel_);
     if (!samples) return; // the statistics shows why
-    const Counted now = count(api, *samples);
-    if (!std::exchange(api.begun, true)) api.told = now;
+    const watching::Totals now = statistics_.totals();
+    if (!api.told) api.told = now;
+    note_hooks(api, *samples);
     const live::UsageReport report{
         started_,          api.told_at, clock_now(), system_value("ID"), system_value("VERSION_ID"),
         items_of(api, now)};
@@ -145,46 +149,47 @@ void UsageReports::report(Api& api) {
     }
     api.last_error.clear();
     api.told = now;
+    api.hooks.clear();
+    note_hooks(api, *samples);
     api.told_at = report.until;
 }
 
-UsageReports::Counted UsageReports::count(const Api& api, const std::vector<control::Sample>& samples) const {
-    Counted counted;
-    for (const control::Sample& sample : samples) {
-        const watching::HookId hook{sample.interface, sample.point};
-        bool concerned = false;
-        for (const std::string& name : api.sets)
-            for (const std::string& one : {name, live::range_set_name(name)}) {
-                const auto found = std::ranges::find(
-                    sample.table.sets, one, [](const control::SetStatus& set) { return set.set.name; });
-                if (found == sample.table.sets.end()) continue;
-                concerned = true;
-                if (found->set.action != SIEVE_ACTION_DROP) continue;
-                const std::vector<std::string>& origins =
-                    followed_stream(*configuration_->find_set(name))->origins;
-                add(counted.dropped[origins.size() == 1 ? origins.front() : std::string()],
-                    statistics_.totals(hook, one).matches);
-            }
-        if (!concerned) continue;
-        const watching::HookTotals totals = statistics_.totals(hook);
-        for (const sieve_counter& verdict : {totals.passed, totals.dropped, totals.redirected})
-            add(counted.processed, verdict);
-    }
-    return counted;
+void UsageReports::note_hooks(Api& api, const std::vector<control::Sample>& samples) {
+    for (const control::Sample& sample : samples)
+        for (const control::SetStatus& set : sample.table.sets) {
+            const auto is_it = [&](const std::string& name) {
+                return set.set.name == name || set.set.name == live::range_set_name(name);
+            };
+            if (std::ranges::none_of(api.sets, is_it)) continue;
+            std::set<std::string>& dropping = api.hooks[{sample.interface, sample.point}];
+            if (set.set.action == SIEVE_ACTION_DROP) dropping.insert(set.set.name);
+        }
 }
 
-std::vector<live::UsageItem> UsageReports::items_of(const Api& api, const Counted& now) const {
-    std::vector<live::UsageItem> items;
-    const auto tell = [&](const char* name, const std::string& origin, const sieve_counter& total,
-                          const sieve_counter& told) {
-        items.push_back({name, "packet", total.packets - std::min(total.packets, told.packets), origin});
-        items.push_back({name, "byte", total.bytes - std::min(total.bytes, told.bytes), origin});
-    };
-    tell("processed", {}, now.processed, api.told.processed);
-    for (const auto& [origin, total] : now.dropped) {
-        const auto told = api.told.dropped.find(origin);
-        tell("dropped", origin, total, told != api.told.dropped.end() ? told->second : sieve_counter{});
+std::vector<live::UsageItem> UsageReports::items_of(const Api& api, const watching::Totals& now) const {
+    sieve_counter processed{};
+    std::map<std::string, sieve_counter> dropped; // by the one origin that a set takes; "": of several
+    for (const auto& [hook, dropping] : api.hooks) {
+        const watching::HookTotals total = now.hook(hook), told = api.told->hook(hook);
+        add_gain(processed, total.passed, told.passed);
+        add_gain(processed, total.dropped, told.dropped);
+        add_gain(processed, total.redirected, told.redirected);
+        for (const std::string& name : api.sets)
+            for (const std::string& one : {name, live::range_set_name(name)}) {
+                if (!dropping.contains(one)) continue;
+                const std::vector<std::string>& origins =
+                    followed_stream(*configuration_->find_set(name))->origins;
+                add_gain(dropped[origins.size() == 1 ? origins.front() : std::string()],
+                         now.set(hook, one).matches, api.told->set(hook, one).matches);
+            }
     }
+    std::vector<live::UsageItem> items;
+    const auto tell = [&](const char* name, const std::string& origin, const sieve_counter& gained) {
+        items.push_back({name, "packet", gained.packets, origin});
+        items.push_back({name, "byte", gained.bytes, origin});
+    };
+    tell("processed", {}, processed);
+    for (const auto& [origin, gained] : dropped) tell("dropped", origin, gained);
     std::map<std::string, OriginCount> decisions;
     for (const std::string& set : api.sets)
         for (const OriginCount& count : settings_.decisions(set)) {

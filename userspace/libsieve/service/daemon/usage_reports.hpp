@@ -14,6 +14,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -51,17 +53,15 @@ class UsageReports {
     void follow(std::shared_ptr<const Configuration> configuration, const SandboxSettings& sandbox);
 
   private:
-    // What was counted since the statistics began; it never falls.
-    struct Counted {
-        sieve_counter processed{};
-        std::map<std::string, sieve_counter> dropped{}; // by the one origin that a set takes; "": of several
-    };
     // One API, as one key knows it, and the sets that follow it.
     struct Api {
         CrowdsecSpec source{};
         std::vector<std::string> sets{};
-        bool begun = false; // `told` is where the next report begins
-        Counted told{};
+        // What had been counted when the last report was told; nothing: the next report begins where it is.
+        std::optional<watching::Totals> told{};
+        // Where its sets were in force since then, and which of them dropped. A hook that has left is told of
+        // once more.
+        std::map<watching::HookId, std::set<std::string>> hooks{};
         live::Time told_at{};
         std::string last_error{};
     };
@@ -70,8 +70,8 @@ class UsageReports {
     void work();
     void begin();
     void report(Api& api);
-    [[nodiscard]] Counted count(const Api& api, const std::vector<control::Sample>& samples) const;
-    [[nodiscard]] std::vector<live::UsageItem> items_of(const Api& api, const Counted& now) const;
+    static void note_hooks(Api& api, const std::vector<control::Sample>& samples);
+    [[nodiscard]] std::vector<live::UsageItem> items_of(const Api& api, const watching::Totals& now) const;
 
     control::Kernel& kernel_;
     watching::Statistics& statistics_;

@@ -19,7 +19,7 @@ namespace {
 
 // All numbers are little-endian, as on every supported machine. The reason follows, and zeros up to a
 // multiple of record_step.
-struct Record {
+struct BanRecord {
     std::uint64_t upper;
     std::uint64_t lower;
     std::int64_t since;
@@ -28,7 +28,7 @@ struct Record {
     std::uint16_t step;
     std::uint32_t reason;
 };
-static_assert(sizeof(Record) == 40 && std::has_unique_object_representations_v<Record>);
+static_assert(sizeof(BanRecord) == 40 && std::has_unique_object_representations_v<BanRecord>);
 
 std::size_t padded(std::size_t bytes) {
     return (bytes + record_step - 1) / record_step * record_step;
@@ -141,16 +141,16 @@ std::vector<BanChange> additions(const Bans& bans) {
 
 std::string bytes_of(const std::vector<BanChange>& changes) {
     std::string bytes;
-    bytes.reserve(changes.size() * (sizeof(Record) + record_step));
+    bytes.reserve(changes.size() * (sizeof(BanRecord) + record_step));
     for (const BanChange& change : changes) {
         const std::string& reason = change.ban.reason;
-        const Record record{static_cast<std::uint64_t>(change.prefix.address >> 64),
-                            static_cast<std::uint64_t>(change.prefix.address),
-                            number_of(change.ban.since),
-                            number_of(change.ban.until),
-                            change.prefix.length,
-                            static_cast<std::uint16_t>(change.step),
-                            static_cast<std::uint32_t>(reason.size())};
+        const BanRecord record{static_cast<std::uint64_t>(change.prefix.address >> 64),
+                               static_cast<std::uint64_t>(change.prefix.address),
+                               number_of(change.ban.since),
+                               number_of(change.ban.until),
+                               change.prefix.length,
+                               static_cast<std::uint16_t>(change.step),
+                               static_cast<std::uint32_t>(reason.size())};
         bytes.append(reinterpret_cast<const char*>(&record), sizeof(record));
         bytes += reason;
         bytes.append(padded(reason.size()) - reason.size(), '\0');
@@ -161,7 +161,7 @@ std::string bytes_of(const std::vector<BanChange>& changes) {
 std::optional<std::vector<BanChange>> ban_changes_of(std::string_view bytes) {
     std::vector<BanChange> changes;
     while (!bytes.empty()) {
-        Record record;
+        BanRecord record;
         if (bytes.size() < sizeof(record)) return std::nullopt;
         std::memcpy(&record, bytes.data(), sizeof(record));
         bytes.remove_prefix(sizeof(record));

@@ -240,10 +240,10 @@ Status write_next_list(const TimedList& list, const StateDirectory& state, const
     return {};
 }
 
-Result<Published> publish_image(control::Kernel& kernel, const StateDirectory& state,
-                                const SetConfiguration& set, Image& image, std::uint64_t entries,
-                                const std::function<Status(const std::string& identity)>& before_commit,
-                                const control::Observer& observer) {
+Result<PublishedImage> publish_image(control::Kernel& kernel, const StateDirectory& state,
+                                     const SetConfiguration& set, Image& image, std::uint64_t entries,
+                                     const std::function<Status(const std::string& identity)>& before_commit,
+                                     const control::Observer& observer) {
     const sieve_file& file = image.file();
     SetRecord record;
     record.identity = identity_text(file);
@@ -253,7 +253,7 @@ Result<Published> publish_image(control::Kernel& kernel, const StateDirectory& s
     record.bytes = image.bytes();
     record.expected_fpr = rate_from_bits(file.expected_fpr);
     record.built_at = std::time(nullptr);
-    Published done{.identity = record.identity, .everywhere = {}};
+    PublishedImage done{.identity = record.identity, .everywhere = {}};
     const auto publish = [&]() -> Status {
         const std::string path = state.list_path(set.name, next_list);
         const UniqueFd list(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));

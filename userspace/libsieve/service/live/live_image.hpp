@@ -76,11 +76,11 @@ struct KeptOut {
 // Stages the image with the list of write_next_list(), swaps it in wherever the set is in force, and makes it
 // the last good one. `before_commit` is given the image's identity when it is staged. After an error, the
 // last good image is the one that was. Without one, some hooks may still have another image.
-struct Published {
+struct PublishedImage {
     std::string identity;
     Status everywhere; // the first error of a hook that has the set, and has not the new image
 };
-[[nodiscard]] Result<Published>
+[[nodiscard]] Result<PublishedImage>
 publish_image(control::Kernel& kernel, const StateDirectory& state, const SetConfiguration& set, Image& image,
               std::uint64_t entries, const std::function<Status(const std::string& identity)>& before_commit,
               const control::Observer& observer);

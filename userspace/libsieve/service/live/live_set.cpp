@@ -432,8 +432,9 @@ Status LiveSet::add_latest(Image& image) {
     if (added.empty()) return {};
     SIEVE_ASSIGN(const std::unique_ptr<ChangeableTable> table,
                  kind_of(image.lookup()).exact()->open_table(image.lookup(), image.file(), image.filter()));
-    SIEVE_ASSIGN(const TableChange done, table->change(
-                                             KeySet(fields()), added, [] { return Status(); }, never_ends));
+    SIEVE_ASSIGN(const TableChangeResult done,
+                 table->change(
+                     KeySet(fields()), added, [] { return Status(); }, never_ends));
     if (!done.full.empty())
         return bad_input(fmt::format("set {}: {} keys that came while its image was built do not fit into it",
                                      name(), done.full.size()));
@@ -464,8 +465,8 @@ Result<LiveChange> LiveSet::finish_rebuild(control::Kernel& kernel, Image image,
         SIEVE_ASSIGN(journal, Journal::create(journal_path(identity), rebuilding_->since));
         return {};
     };
-    Result<Published> published = publish_image(kernel, *state_, options_.set, image,
-                                                rebuilding_->timed_entries, start_journal, observer);
+    Result<PublishedImage> published = publish_image(kernel, *state_, options_.set, image,
+                                                     rebuilding_->timed_entries, start_journal, observer);
     if (!published) {
         abandon_rebuild();
         return tl::unexpected(std::move(published.error()));

@@ -342,8 +342,8 @@ class Updater final : public LiveUpdater {
     }
 
     void poll() {
-        CrowdsecStream::Ask ask = stream_->next_ask(now());
-        auto answer = bans_ ? read_bans(ask) : settings_.fetch(crowdsec_, ask, now(), settings_.sandbox);
+        CrowdsecStream::Fetch fetch = stream_->next_fetch(now());
+        auto answer = bans_ ? read_bans(fetch) : settings_.fetch(crowdsec_, fetch, now(), settings_.sandbox);
         if (!answer) {
             // The first failure is told, and then whenever it changes.
             const bool again = stream_->failures() > 0 && answer.error().error.message == last_error_;
@@ -354,18 +354,18 @@ class Updater final : public LiveUpdater {
         }
         tell_left_out(*answer);
         origins_.number(*answer);
-        const bool taken = take(ask, std::move(*answer));
+        const bool taken = take(fetch, std::move(*answer));
         in_step_ = taken;
         if (taken) {
-            stream_->taken(ask, now());
-            if (ask == CrowdsecStream::Ask::whole_list) ends_wait_ = false;
+            stream_->taken(fetch, now());
+            if (fetch == CrowdsecStream::Fetch::whole_list) ends_wait_ = false;
             asked_ = now();
         } else {
             stream_->failed(now(), chance());
         }
     }
     // The ledger as a stream: all bans, or what came since.
-    tl::expected<Decisions, GatherFailure> read_bans(CrowdsecStream::Ask& ask) {
+    tl::expected<Decisions, GatherFailure> read_bans(CrowdsecStream::Fetch& fetch) {
         Bans bans;
         std::unordered_set<Prefix, PrefixHash> removed;
         bool flushed = false;
@@ -375,7 +375,7 @@ class Updater final : public LiveUpdater {
             if (change.step == BanStep::add) removed.erase(change.prefix);
             change_bans(bans, change);
         };
-        if (ask == CrowdsecStream::Ask::whole_list) {
+        if (fetch == CrowdsecStream::Fetch::whole_list) {
             if (const Status tidied = bans_->tidy(now()); !tidied)
                 tell_remark(fmt::format("set {}: {}", set_.name, tidied.error().message));
             bans_->read_all_next();
@@ -390,7 +390,7 @@ class Updater final : public LiveUpdater {
             bans_->read_all_next();
             return tl::unexpected(GatherFailure{std::move(all.error()), {}});
         }
-        if (*all) ask = CrowdsecStream::Ask::whole_list;
+        if (*all) fetch = CrowdsecStream::Fetch::whole_list;
         Decisions answer;
         for (const auto& [prefix, ban] : bans) {
             if (!ban.is_over(now()))
@@ -413,14 +413,14 @@ class Updater final : public LiveUpdater {
                                     answer.unusable, answer.first_unusable));
     }
     // False: the answer, or a part of it, was refused, and the whole list is to be asked for.
-    bool take(CrowdsecStream::Ask ask, Decisions answer) {
+    bool take(CrowdsecStream::Fetch fetch, Decisions answer) {
         EntryChange singles;
         EntryChange prefixes;
         for (const TimedEntry& timed_entry : answer.added)
             (timed_entry.prefix.is_single() ? singles : prefixes).added.push_back(timed_entry);
         for (const TimedEntry& timed_entry : answer.deleted)
             (timed_entry.prefix.is_single() ? singles : prefixes).removed.push_back(timed_entry);
-        const bool whole = ask == CrowdsecStream::Ask::whole_list;
+        const bool whole = fetch == CrowdsecStream::Fetch::whole_list;
         bool taken = true;
         if (whole || !singles.empty()) {
             auto done = whole ? live_->replace(kernel_, std::move(singles.added), observer_)

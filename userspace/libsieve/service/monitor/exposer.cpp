@@ -46,7 +46,7 @@ class Exposer::Server {
     [[nodiscard]] const std::string& address() const { return http_->address(); }
 
   private:
-    [[nodiscard]] HttpAnswer answer(std::string_view path) const {
+    [[nodiscard]] HttpResponse answer(std::string_view path) const {
         if (path == "/metrics")
             return {.type = "text/plain; version=0.0.4; charset=utf-8",
                     .body = metrics_text(Metrics(*statistics_, *kernel_).Collect())};

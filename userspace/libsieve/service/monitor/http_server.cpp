@@ -92,7 +92,7 @@ Result<Listening> listen_on(const std::string& listen) {
     return listening;
 }
 
-HttpAnswer short_answer(unsigned status, std::string text) {
+HttpResponse short_answer(unsigned status, std::string text) {
     return {.status = status, .body = std::move(text) + "\n"};
 }
 
@@ -240,7 +240,7 @@ class HttpServer::Loop {
         }
     }
 
-    HttpAnswer answer(MHD_Connection* connection, std::string_view path, std::string_view method) const {
+    HttpResponse answer(MHD_Connection* connection, std::string_view path, std::string_view method) const {
         if (method != MHD_HTTP_METHOD_GET && method != MHD_HTTP_METHOD_HEAD)
             return short_answer(MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD are answered here");
         const char* const host =
@@ -259,7 +259,7 @@ class HttpServer::Loop {
                              const char* /*version*/, const char* /*upload*/, std::size_t* /*upload_size*/,
                              void** /*context*/) {
         const auto& loop = *static_cast<const Loop*>(self);
-        const HttpAnswer answer = loop.answer(connection, path, method);
+        const HttpResponse answer = loop.answer(connection, path, method);
         const std::unique_ptr<MHD_Response, DestroyResponse> response(MHD_create_response_from_buffer(
             answer.body.size(), const_cast<char*>(answer.body.data()), MHD_RESPMEM_MUST_COPY));
         if (!response) return MHD_NO;

@@ -26,7 +26,7 @@ struct HttpSettings {
     std::chrono::milliseconds tick_every{0}; // 0: never
 };
 
-struct HttpAnswer {
+struct HttpResponse {
     unsigned status = 200;
     std::string type = "text/plain; charset=utf-8";
     std::string body{};
@@ -36,7 +36,7 @@ struct HttpAnswer {
 class HttpServer {
   public:
     // Answers for a path such as "/metrics". Called in the server's thread, as `tick` is.
-    using Answer = std::function<HttpAnswer(std::string_view path)>;
+    using Answer = std::function<HttpResponse(std::string_view path)>;
 
     // Errors: invalid_request for an address that is none; kernel_refused if it cannot be listened on.
     [[nodiscard]] static Result<HttpServer> start(const HttpSettings& settings, Answer answer,

@@ -172,7 +172,7 @@ void Statistics::note_cycle_failed(const Error& error, const CycleTimes& times) 
     record_.cycle_error = error.message;
 }
 
-void Statistics::note_live_change(const std::string& name, const LiveChange& change) {
+void Statistics::note_live_change(const std::string& name, const LiveChangeNote& change) {
     const std::lock_guard lock(mutex_);
     SetHistory& set = record_.sets[name];
     set.live_changes++;
@@ -260,6 +260,11 @@ void Statistics::remember_moment(const std::vector<control::Sample>& samples, Cl
 StatisticsCopy Statistics::record() const {
     const std::lock_guard lock(mutex_);
     return record_;
+}
+
+Totals Statistics::totals() const {
+    const std::lock_guard lock(mutex_);
+    return totals_;
 }
 
 HookTotals Statistics::totals(const HookId& hook) const {

@@ -76,7 +76,7 @@ struct RefreshNote {
 };
 
 // A change in place of a set in force.
-struct LiveChange {
+struct LiveChangeNote {
     std::uint64_t inserted = 0; // keys
     std::uint64_t deleted = 0;
     Seconds took{0};
@@ -108,7 +108,7 @@ struct SetHistory {
     std::uint64_t live_inserted = 0, live_deleted = 0; // keys
     std::uint64_t rebuilds_due = 0;
     TimeSum changing{};
-    std::optional<LiveChange> last_change{};
+    std::optional<LiveChangeNote> last_change{};
 };
 
 // What the hooks counted at one moment.
@@ -174,7 +174,7 @@ class Statistics {
     // A cycle ended with an error and changed nothing.
     void note_cycle_failed(const Error& error, const CycleTimes& times);
     void note_refresh(const std::string& set, RefreshNote note);
-    void note_live_change(const std::string& set, const LiveChange& change);
+    void note_live_change(const std::string& set, const LiveChangeNote& change);
     // The configuration was read again; `error` if it is not valid and the old one stays.
     void note_reload(const std::optional<Error>& error, Clock::time_point at = Clock::now());
     // Why state is kept in memory only; nothing: all of it is kept in the state directory.
@@ -193,6 +193,7 @@ class Statistics {
     void observe(const std::vector<control::Sample>& samples, Clock::time_point at = Clock::now());
 
     [[nodiscard]] StatisticsCopy record() const;
+    [[nodiscard]] Totals totals() const; // of everything at one moment
     [[nodiscard]] HookTotals totals(const HookId& hook) const;
     [[nodiscard]] SetTotals totals(const HookId& hook, const std::string& set) const;
     // The moments of the last hour, oldest first.

@@ -174,13 +174,13 @@ class Cycle {
         note_refusals(surveys);
         hold_back_if_one_fails(surveys);
         if (options_.on_failure == OnFailure::stop_all) { // before minutes are spent on building
-            SIEVE_ASSIGN(const Plan plan, plan_for(surveys));
+            SIEVE_ASSIGN(const ReconcilePlan plan, plan_for(surveys));
             if (std::optional<Error> error = first_failure(surveys, plan))
                 return tl::unexpected(std::move(*error));
         }
         SIEVE_TRY(build_all(surveys));
         hold_back_if_one_fails(surveys);
-        SIEVE_ASSIGN(Plan plan, plan_for(surveys));
+        SIEVE_ASSIGN(ReconcilePlan plan, plan_for(surveys));
         std::map<std::size_t, HookReport> done;
         if (Status changed = change_together(surveys, plan, done); !changed) {
             if (options_.on_failure == OnFailure::stop_all) {
@@ -219,9 +219,9 @@ class Cycle {
         }
     }
 
-    [[nodiscard]] Result<Plan> plan_for(const std::vector<SetSurvey>& surveys) {
+    [[nodiscard]] Result<ReconcilePlan> plan_for(const std::vector<SetSurvey>& surveys) {
         SIEVE_ASSIGN(const Pauses pauses, state_.pauses());
-        Plan plan = make_plan(kernel_, configuration_, wanted_sets(surveys), managed_, pauses);
+        ReconcilePlan plan = make_plan(kernel_, configuration_, wanted_versions(surveys), managed_, pauses);
         refuse_lockouts(plan, surveys, state_);
         return plan;
     }
@@ -278,7 +278,7 @@ class Cycle {
     // Carries out the plan of each hook that has one of the sets which change together and have changed: of
     // all of these hooks, or of none. What was done is in `done`, by the hook's place in the plan. Error: one
     // of them refuses, so nothing was changed and these sets stay as they are.
-    Status change_together(std::vector<SetSurvey>& surveys, Plan& plan,
+    Status change_together(std::vector<SetSurvey>& surveys, ReconcilePlan& plan,
                            std::map<std::size_t, HookReport>& done) {
         std::set<std::string> sets;
         for (const SetSurvey& survey : surveys)
@@ -672,10 +672,10 @@ Result<std::vector<SetSurvey>> survey_sets(const Configuration& configuration, c
     return survey(configuration, nullptr, addresses, state, options, sandbox, observer);
 }
 
-WantedSets wanted_sets(const std::vector<SetSurvey>& surveys) {
-    WantedSets wanted;
+WantedVersions wanted_versions(const std::vector<SetSurvey>& surveys) {
+    WantedVersions wanted;
     for (const SetSurvey& survey : surveys) {
-        WantedSet& set = wanted[survey.set->name];
+        WantedVersion& set = wanted[survey.set->name];
         set.together = survey.together;
         if (survey.changed()) {
             set.filter = WantedFilter::new_build;
@@ -695,7 +695,7 @@ WantedSets wanted_sets(const std::vector<SetSurvey>& surveys) {
     return wanted;
 }
 
-std::optional<Error> first_failure(const std::vector<SetSurvey>& surveys, const Plan& plan) {
+std::optional<Error> first_failure(const std::vector<SetSurvey>& surveys, const ReconcilePlan& plan) {
     for (const SetSurvey& survey : surveys)
         if (survey.error) return survey.error;
     if (!plan.missing.empty())

@@ -89,10 +89,11 @@ struct SetSurvey {
                                                          const control::Observer& observer);
 
 // Which filters the plan is to put in force.
-[[nodiscard]] WantedSets wanted_sets(const std::vector<SetSurvey>& surveys);
+[[nodiscard]] WantedVersions wanted_versions(const std::vector<SetSurvey>& surveys);
 
 // The first reason why nothing should be changed if a failure is to stop all; nothing if there is none.
-[[nodiscard]] std::optional<Error> first_failure(const std::vector<SetSurvey>& surveys, const Plan& plan);
+[[nodiscard]] std::optional<Error> first_failure(const std::vector<SetSurvey>& surveys,
+                                                 const ReconcilePlan& plan);
 
 enum class SetOutcome : std::uint8_t {
     unchanged, // its last good image is still the one

@@ -60,7 +60,7 @@ bool passes(const InterfaceConfiguration& entry, const SetConfiguration& set) {
 bool may_meet(const SetConfiguration& set, const HostAddress& address, const HookPlan& hook) {
     if (set.condition.fields == 0) return true;
     const auto questions = control::lockout_questions({&address, 1}, hook.interface, hook.point);
-    return questions.empty() || std::ranges::any_of(questions, [&](const control::Question& question) {
+    return questions.empty() || std::ranges::any_of(questions, [&](const control::LockoutQuestion& question) {
                return is_met(set.condition, question) != control::Met::no;
            });
 }
@@ -83,7 +83,8 @@ bool can_lock_out(const HookPlan& hook) {
 
 } // namespace
 
-void refuse_lockouts(Plan& plan, const std::vector<SetSurvey>& surveys, const StateDirectory& state) {
+void refuse_lockouts(ReconcilePlan& plan, const std::vector<SetSurvey>& surveys,
+                     const StateDirectory& state) {
     if (surveys.empty()) return;
     for (HookPlan& hook : plan.hooks) {
         if (!can_lock_out(hook)) continue;

@@ -14,7 +14,7 @@ namespace sieve::service {
 // that arrive and drops by default, something changes there, a session of an administrator comes in through
 // its interface, and no set of source addresses that passes holds where that session comes from. An entry
 // with protect-host = false is left alone.
-void refuse_lockouts(Plan& plan, const std::vector<SetSurvey>& surveys, const StateDirectory& state);
+void refuse_lockouts(ReconcilePlan& plan, const std::vector<SetSurvey>& surveys, const StateDirectory& state);
 
 // What a person reads of control's refusal of this plan (ErrorKind::lockout): what to change in the
 // configuration, if it is meant.

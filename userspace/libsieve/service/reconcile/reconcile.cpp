@@ -113,7 +113,7 @@ std::vector<std::string> common(const std::vector<std::string>& names, const Con
 
 class HookPlanner {
   public:
-    HookPlanner(control::Kernel& kernel, const Configuration& configuration, const WantedSets& wanted,
+    HookPlanner(control::Kernel& kernel, const Configuration& configuration, const WantedVersions& wanted,
                 HookPlan& plan)
         : kernel_(kernel), configuration_(configuration), wanted_(wanted), plan_(plan) {}
 
@@ -268,7 +268,7 @@ class HookPlanner {
     }
 
     void add_staying(std::size_t i, const kernel::SetInForce& now) {
-        const WantedSet& wanted = wanted_.at(now.name);
+        const WantedVersion& wanted = wanted_.at(now.name);
         SetPlan set{.name = now.name,
                     .action_before = control::action_of(now),
                     .action = actions_[i],
@@ -294,7 +294,7 @@ class HookPlanner {
 
     control::Kernel& kernel_;
     const Configuration& configuration_;
-    const WantedSets& wanted_;
+    const WantedVersions& wanted_;
     HookPlan& plan_;
     std::vector<control::SetAction> actions_;   // of the entry's sets
     std::optional<std::size_t> first_friend_{}; // the first set that passes and waits
@@ -464,14 +464,15 @@ std::string waiting_text(const WaitingSet& set) {
     return fmt::format("set {} waits for set {}", set.name, set.behind);
 }
 
-bool Plan::nothing_to_do() const {
+bool ReconcilePlan::nothing_to_do() const {
     return std::all_of(hooks.begin(), hooks.end(),
                        [](const HookPlan& hook) { return hook.step == HookStep::nothing && !hook.obstacle; });
 }
 
-Plan make_plan(control::Kernel& kernel, const Configuration& configuration, const WantedSets& wanted,
-               const std::vector<ManagedHook>& managed, const Pauses& pauses) {
-    Plan plan;
+ReconcilePlan make_plan(control::Kernel& kernel, const Configuration& configuration,
+                        const WantedVersions& wanted, const std::vector<ManagedHook>& managed,
+                        const Pauses& pauses) {
+    ReconcilePlan plan;
     const std::vector<kernel::Interface> interfaces = kernel.interfaces();
     for (const kernel::Interface& interface : interfaces)
         for (const kernel::HookPoint point : kernel::all_hook_points) {

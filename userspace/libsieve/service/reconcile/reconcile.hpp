@@ -32,7 +32,7 @@ enum class WantedFilter : std::uint8_t {
     new_build, // one that is built now, so none that is in force
     in_force,  // whichever is in force under its name; where none is, that of its record
 };
-struct WantedSet {
+struct WantedVersion {
     WantedFilter filter = WantedFilter::in_force;
     std::string identity{}; // of the last good image; empty if there is none
     bool verifiable = true; // its keys are kept, or will be
@@ -40,7 +40,7 @@ struct WantedSet {
 
     [[nodiscard]] bool has_image() const { return filter == WantedFilter::new_build || !identity.empty(); }
 };
-using WantedSets = std::map<std::string, WantedSet>; // by name
+using WantedVersions = std::map<std::string, WantedVersion>; // by name
 
 enum class HookStep : std::uint8_t {
     nothing, // what runs is what is wanted
@@ -108,7 +108,7 @@ struct HookPlan {
 // "set a waits for its first list", "set b waits for set a, ...".
 [[nodiscard]] std::string waiting_text(const WaitingSet& set);
 
-struct Plan {
+struct ReconcilePlan {
     std::vector<HookPlan> hooks{};      // of the configuration, then those to be unloaded
     std::vector<std::string> missing{}; // interfaces named in full that are not there
 
@@ -121,9 +121,9 @@ struct Plan {
 // A set that has no list yet keeps nobody out, with one exception: as long as a set that passes has none, no
 // set behind it begins to take packets, and the default does not become drop, since both could drop what is
 // to pass. What takes packets already goes on. Sets that change together come together.
-[[nodiscard]] Plan make_plan(control::Kernel& kernel, const Configuration& configuration,
-                             const WantedSets& wanted, const std::vector<ManagedHook>& managed,
-                             const Pauses& pauses = {});
+[[nodiscard]] ReconcilePlan make_plan(control::Kernel& kernel, const Configuration& configuration,
+                                      const WantedVersions& wanted, const std::vector<ManagedHook>& managed,
+                                      const Pauses& pauses = {});
 
 // What became of a hook.
 struct HookDone {

@@ -118,7 +118,7 @@ bool would_take(const SetConfiguration& set, const HostAddress& host) {
     return std::ranges::any_of(
         control::lockout_questions({&host, 1}, host.interface,
                                    comes_in ? kernel::HookPoint::xdp : kernel::HookPoint::egress),
-        [&](const control::Question& question) {
+        [&](const control::LockoutQuestion& question) {
             return is_met(set.condition, question) == control::Met::yes;
         });
 }

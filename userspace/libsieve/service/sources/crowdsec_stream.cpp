@@ -12,12 +12,12 @@ constexpr std::chrono::hours whole_list_interval{1};
 
 } // namespace
 
-CrowdsecStream::Ask CrowdsecStream::next_ask(Time now) const {
-    return in_step_ && now < whole_list_due_ ? Ask::difference : Ask::whole_list;
+CrowdsecStream::Fetch CrowdsecStream::next_fetch(Time now) const {
+    return in_step_ && now < whole_list_due_ ? Fetch::difference : Fetch::whole_list;
 }
 
-void CrowdsecStream::taken(Ask ask, Time now) {
-    if (ask == Ask::whole_list) whole_list_due_ = now + whole_list_interval;
+void CrowdsecStream::taken(Fetch fetch, Time now) {
+    if (fetch == Fetch::whole_list) whole_list_due_ = now + whole_list_interval;
     in_step_ = true;
     failures_ = 0;
     next_ = now + poll_;

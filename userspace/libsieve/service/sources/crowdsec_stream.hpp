@@ -19,7 +19,7 @@ namespace sieve::service::live {
 
 class CrowdsecStream {
   public:
-    enum class Ask : std::uint8_t {
+    enum class Fetch : std::uint8_t {
         whole_list, // startup=true
         difference,
     };
@@ -27,11 +27,11 @@ class CrowdsecStream {
     explicit CrowdsecStream(std::chrono::milliseconds poll) : poll_(poll) {}
 
     // What to ask for when next_poll() has come.
-    [[nodiscard]] Ask next_ask(Time now) const;
+    [[nodiscard]] Fetch next_fetch(Time now) const;
     [[nodiscard]] Time next_poll() const { return next_; }
 
     // The answer was taken: what it says is on the list.
-    void taken(Ask ask, Time now);
+    void taken(Fetch fetch, Time now);
     // The API could not be asked, its answer was none, or it was refused. `chance` in [0, 1) spreads the
     // retries of many hosts.
     void failed(Time now, double chance, std::optional<std::chrono::seconds> retry_after = {});

@@ -38,11 +38,11 @@ std::string escaped(const std::string& text) {
 
 } // namespace
 
-std::string stream_url(const CrowdsecSpec& source, CrowdsecStream::Ask ask) {
+std::string stream_url(const CrowdsecSpec& source, CrowdsecStream::Fetch fetch) {
     // Without `dedup=false` the API hides decisions behind longer ones of the same address, and a deletion
     // then names a decision that was never sent.
     std::string url = api_url(source, fmt::format("/v1/decisions/stream?startup={}&dedup=false",
-                                                  ask == CrowdsecStream::Ask::whole_list));
+                                                  fetch == CrowdsecStream::Fetch::whole_list));
     const auto narrow = [&](const char* name, const std::vector<std::string>& words) {
         if (!words.empty())
             url += fmt::format("&{}={}", name, escaped(fmt::format("{}", fmt::join(words, ","))));
@@ -54,8 +54,9 @@ std::string stream_url(const CrowdsecSpec& source, CrowdsecStream::Ask ask) {
     return url;
 }
 
-tl::expected<Decisions, GatherFailure> fetch_decisions(const CrowdsecSpec& source, CrowdsecStream::Ask ask,
-                                                       Time now, const SandboxSettings& settings) {
+tl::expected<Decisions, GatherFailure> fetch_decisions(const CrowdsecSpec& source,
+                                                       CrowdsecStream::Fetch fetch, Time now,
+                                                       const SandboxSettings& settings) {
     const UniqueFd body = new_file();
     const UniqueFd parsed = new_file();
     if (!body || !parsed)
@@ -63,7 +64,7 @@ tl::expected<Decisions, GatherFailure> fetch_decisions(const CrowdsecSpec& sourc
             {ErrorKind::out_of_memory, fmt::format("no file in memory: {}", errno_text(errno)), {}});
 
     FetchOrder order;
-    order.request.url = stream_url(source, ask);
+    order.request.url = stream_url(source, fetch);
     order.decisions =
         DecisionOrder{{source.types, source.scopes, source.origins}, now.time_since_epoch().count()};
     const auto answer = ask_api(source, std::move(order), {body.get(), parsed.get()}, settings);
@@ -75,7 +76,7 @@ tl::expected<Decisions, GatherFailure> fetch_decisions(const CrowdsecSpec& sourc
         return failed(std::move(decisions.error()));
     }
     // At the start, the API also lists whatever ended in the last days.
-    if (ask == CrowdsecStream::Ask::whole_list) decisions->deleted.clear();
+    if (fetch == CrowdsecStream::Fetch::whole_list) decisions->deleted.clear();
     return std::move(*decisions);
 }
 

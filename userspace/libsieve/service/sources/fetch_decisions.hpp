@@ -14,11 +14,11 @@
 namespace sieve::service::live {
 
 // Where the API is asked.
-[[nodiscard]] std::string stream_url(const CrowdsecSpec& source, CrowdsecStream::Ask ask);
+[[nodiscard]] std::string stream_url(const CrowdsecSpec& source, CrowdsecStream::Fetch fetch);
 
 // Asks. The whole list has no deletions. Blocks for as long as the limits allow.
 [[nodiscard]] tl::expected<Decisions, GatherFailure> fetch_decisions(const CrowdsecSpec& source,
-                                                                     CrowdsecStream::Ask ask, Time now,
+                                                                     CrowdsecStream::Fetch fetch, Time now,
                                                                      const SandboxSettings& settings);
 
 } // namespace sieve::service::live

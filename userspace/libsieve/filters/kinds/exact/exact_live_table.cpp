@@ -129,20 +129,20 @@ Status LiveTable::settle(const WaitForLookups& wait) {
 }
 
 // What has been done so far, whether or not more could be done.
-void LiveTable::count(const TableChange& change) {
+void LiveTable::count(const TableChangeResult& change) {
     publish(file_.keys, file_.keys + change.added - revived_ - change.removed);
     publish(file_.key_sum[0], file_.key_sum[0] + sum_.locate);
     publish(file_.key_sum[1], file_.key_sum[1] + sum_.test);
     publish(file_.changes, file_.changes + change.added + change.removed);
 }
 
-Result<TableChange> LiveTable::change(const KeySet& removed, const KeySet& added, const WaitForLookups& wait,
-                                      std::uint64_t end) {
+Result<TableChangeResult> LiveTable::change(const KeySet& removed, const KeySet& added,
+                                            const WaitForLookups& wait, std::uint64_t end) {
     std::optional<std::uint32_t> value = 0;
     if (values_.meaning == SIEVE_EXACT_ENDS) value = value_of_end(values_, end);
     if (!value || (values_.meaning == SIEVE_EXACT_PLAIN && end != never_ends))
         return invalid_request("an end that the table cannot state");
-    TableChange change;
+    TableChangeResult change;
     sum_ = {};
     revived_ = 0;
     publish(part_.unsettled, SIEVE_EXACT_CHANGING);
@@ -160,7 +160,7 @@ Result<TableChange> LiveTable::change(const KeySet& removed, const KeySet& added
     return change;
 }
 
-Status LiveTable::remove(const KeySet& keys, const WaitForLookups& wait, TableChange& change) {
+Status LiveTable::remove(const KeySet& keys, const WaitForLookups& wait, TableChangeResult& change) {
     bool frees_places = false;
     keys.for_each(0, keys.size(), [&](const sieve_key& key) {
         const uint128 address = address_of(key);
@@ -187,7 +187,7 @@ Result<std::uint64_t> LiveTable::sweep(const WaitForLookups& wait) {
         if (end <= now) ended.add(key);
     }));
     if (ended.empty()) return std::uint64_t{0};
-    SIEVE_ASSIGN(const TableChange did, change(ended, KeySet(lookup_.fields), wait, never_ends));
+    SIEVE_ASSIGN(const TableChangeResult did, change(ended, KeySet(lookup_.fields), wait, never_ends));
     return did.removed;
 }
 
@@ -197,7 +197,7 @@ Begun LiveTable::begin(uint128 address, std::uint32_t value) {
 }
 
 Status LiveTable::add(const KeySet& keys, std::uint32_t value, const WaitForLookups& wait,
-                      TableChange& change) {
+                      TableChangeResult& change) {
     std::vector<sieve_key> left; // for the next round
     const auto one_round = [&](std::size_t count, const auto& key_at) {
         std::size_t in_vain = 0;

@@ -27,19 +27,19 @@ class LiveTable final : public ChangeableTable {
     [[nodiscard]] bool can_state(std::uint64_t life) const override;
     [[nodiscard]] Status set_end(const sieve_key& key, std::uint64_t end) override;
     [[nodiscard]] bool has_room_for(const KeySet& keys) const override;
-    [[nodiscard]] Result<TableChange> change(const KeySet& removed, const KeySet& added,
-                                             const WaitForLookups& wait, std::uint64_t end) override;
+    [[nodiscard]] Result<TableChangeResult> change(const KeySet& removed, const KeySet& added,
+                                                   const WaitForLookups& wait, std::uint64_t end) override;
     [[nodiscard]] Result<std::uint64_t> sweep(const WaitForLookups& wait) override;
 
   private:
     [[nodiscard]] uint128 address_of(const sieve_key& key) const;
-    [[nodiscard]] Status remove(const KeySet& keys, const WaitForLookups& wait, TableChange& change);
+    [[nodiscard]] Status remove(const KeySet& keys, const WaitForLookups& wait, TableChangeResult& change);
     [[nodiscard]] Status add(const KeySet& keys, std::uint32_t value, const WaitForLookups& wait,
-                             TableChange& change);
+                             TableChangeResult& change);
     [[nodiscard]] Begun begin(uint128 address, std::uint32_t value);
     [[nodiscard]] std::optional<std::uint32_t> value_of(uint128 address) const;
     void set_value(uint128 address, std::uint32_t value);
-    void count(const TableChange& change);
+    void count(const TableChangeResult& change);
 
     const sieve_lookup& lookup_;
     sieve_file& file_;

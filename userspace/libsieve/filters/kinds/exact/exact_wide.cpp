@@ -165,10 +165,10 @@ class WideTable final : public ChangeableTable {
         return file_.keys + keys.size() <= records_.header().most;
     }
 
-    [[nodiscard]] Result<TableChange> change(const KeySet& removed, const KeySet& added,
-                                             const WaitForLookups& wait, std::uint64_t end) override {
+    [[nodiscard]] Result<TableChangeResult> change(const KeySet& removed, const KeySet& added,
+                                                   const WaitForLookups& wait, std::uint64_t end) override {
         if (end != never_ends) return invalid_request("an end of a key of several fields");
-        TableChange change;
+        TableChangeResult change;
         HashSum sum;
         publish(records_.header().unsettled, SIEVE_EXACT_CHANGING);
         removed.for_each(0, removed.size(), [&](const sieve_key& key) {

@@ -21,7 +21,7 @@ void add(Boundaries<Number>& boundaries, Number first, Number last) {
 }
 
 // Adds a range of IPv6 addresses: the whole /64s in its middle, and a piece of a /64 at each end.
-void add_ipv6(Parts& parts, const AddressRange& range) {
+void add_ipv6(SetBoundaries& parts, const AddressRange& range) {
     constexpr std::uint64_t last_lower = std::numeric_limits<std::uint64_t>::max();
     const auto first = static_cast<std::uint64_t>(range.first >> 64);
     const auto last = static_cast<std::uint64_t>(range.last >> 64);
@@ -37,8 +37,8 @@ void add_ipv6(Parts& parts, const AddressRange& range) {
 
 } // namespace
 
-Parts parts_of(const AddressSet& set) {
-    Parts parts;
+SetBoundaries boundaries_of(const AddressSet& set) {
+    SetBoundaries parts;
     parts.ipv4.at.reserve(2 * set.members[SIEVE_FAMILY_V4].size());
     for (const AddressRange& range : set.members[SIEVE_FAMILY_V4])
         add(parts.ipv4, static_cast<std::uint32_t>(range.first), static_cast<std::uint32_t>(range.last));

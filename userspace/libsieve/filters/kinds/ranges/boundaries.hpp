@@ -19,12 +19,12 @@ struct Boundaries {
 
 // The three parts of a set. An IPv6 address is a member if `ipv6` holds its upper word or `fine` holds the
 // whole address; never both.
-struct Parts {
+struct SetBoundaries {
     Boundaries<std::uint32_t> ipv4;
     Boundaries<std::uint64_t> ipv6; // whole /64s
     Boundaries<uint128> fine;       // pieces of /64s
 };
 
-[[nodiscard]] Parts parts_of(const AddressSet& set);
+[[nodiscard]] SetBoundaries boundaries_of(const AddressSet& set);
 
 } // namespace sieve::ranges

@@ -52,7 +52,7 @@ std::string part_fault(const sieve_lookup& lookup, int part) {
 class RangesFilter final : public ExactFilter {
   public:
     explicit RangesFilter(const AddressSet& members)
-        : parts_(ranges::parts_of(members)), keys_(members.ranges()) {
+        : parts_(ranges::boundaries_of(members)), keys_(members.ranges()) {
         layouts_[SIEVE_RANGES_IPV4] = ranges::layout_of(parts_.ipv4);
         layouts_[SIEVE_RANGES_IPV6] = ranges::layout_of(parts_.ipv6);
         layouts_[SIEVE_RANGES_FINE] = ranges::layout_of(parts_.fine);
@@ -104,7 +104,7 @@ class RangesFilter final : public ExactFilter {
     static constexpr std::uint64_t most_fine = std::uint64_t{1} << (2 * SIEVE_RANGES_DEPTH);
     static_assert(SIEVE_RANGES_WAYS_FINE == 1 << 2);
 
-    ranges::Parts parts_;
+    ranges::SetBoundaries parts_;
     std::uint64_t keys_;
     std::array<std::unique_ptr<ranges::PartLayout>, SIEVE_RANGES_PARTS> layouts_;
 };

@@ -8,13 +8,14 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "front-end/format.hpp"
+#include "front-end/json_text.hpp"
 #include "front-end/output.hpp"
 #include "libsieve/fleet/publish.hpp"
+#include "xdp-sieve-fleet/xdp-sieve/fleet_arguments.hpp"
+#include "xdp-sieve-fleet/xdp-sieve/fleet_commands.hpp"
 #include "xdp-sieve/command.hpp"
-#include "xdp-sieve/fleet_arguments.hpp"
-#include "xdp-sieve/format.hpp"
 #include "xdp-sieve/geo_data.hpp"
-#include "xdp-sieve/json_text.hpp"
 
 namespace sieve::cli {
 
@@ -52,7 +53,7 @@ Result<fleet::PublishRequest> request_of(const PublishArguments& arguments, cons
             fmt::format("--most-jump {}: expected a share from 0 to 1", arguments.most_jump));
     request.rollout.most_jump_permille = static_cast<std::uint32_t>(std::lround(arguments.most_jump * 1000));
     if (arguments.on_failure == "rollback")
-        request.rollout.on_failure = fleet::OnFailure::rollback;
+        request.rollout.on_failure = fleet::OnRolloutFailure::rollback;
     else if (arguments.on_failure != "halt")
         return invalid_request(
             fmt::format("--on-failure {}: expected halt or rollback", arguments.on_failure));

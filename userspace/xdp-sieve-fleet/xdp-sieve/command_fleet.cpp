@@ -8,15 +8,16 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "front-end/format.hpp"
+#include "front-end/json_text.hpp"
 #include "front-end/output.hpp"
 #include "libsieve/fleet/fleet_status.hpp"
 #include "libsieve/fleet/publish.hpp"
 #include "libsieve/fleet/sha256.hpp"
 #include "libsieve/util/printable.hpp"
+#include "xdp-sieve-fleet/xdp-sieve/fleet_arguments.hpp"
+#include "xdp-sieve-fleet/xdp-sieve/fleet_commands.hpp"
 #include "xdp-sieve/command.hpp"
-#include "xdp-sieve/fleet_arguments.hpp"
-#include "xdp-sieve/format.hpp"
-#include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/watch.hpp"
 
 namespace sieve::cli {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "xdp-sieve/fleet_arguments.hpp"
+#include "xdp-sieve-fleet/xdp-sieve/fleet_arguments.hpp"
 
 #include <curl/curl.h>
 

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "xdp-sieved/daemon_program.hpp"
+
+#include <malloc.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+
+#include "front-end/completion.hpp"
+#include "front-end/exit_code.hpp"
+#include "front-end/output.hpp"
+#include "front-end/remedy.hpp"
+#include "front-end/with_fleet.hpp"
+#include "libsieve/control/real_kernel.hpp"
+#include "libsieve/kernel/libbpf_log.hpp"
+#include "libsieve/service/config/configuration_reader.hpp"
+#include "libsieve/service/daemon/ban_talk.hpp"
+#include "libsieve/service/daemon/daemon.hpp"
+#include "libsieve/service/daemon/public_face.hpp"
+#include "libsieve/service/live/range_set_configuration.hpp"
+#include "libsieve/service/monitor/timed_kernel.hpp"
+#include "libsieve/service/sandbox/child_main.hpp"
+#include "libsieve/util/version.hpp"
+
+namespace sieve::cli {
+
+namespace {
+
+struct Arguments {
+    std::string configuration = service::standard_configuration;
+    std::string named{}; // the same without --config
+    bool check = false;
+    std::string log = "auto";
+};
+
+// sd-event takes them from here on, on whichever thread they would have come.
+void block_signals() {
+    sigset_t signals;
+    ::sigemptyset(&signals);
+    for (const int signal : {SIGHUP, SIGTERM, SIGINT}) ::sigaddset(&signals, signal);
+    ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+// A refresh of a million entries takes blocks of some ten megabytes for a moment.
+void give_memory_back() {
+    // Each refresh has a thread of its own, and would leave memory behind in an arena of its own.
+    ::mallopt(M_ARENA_MAX, 2);
+    // Once a block of up to 32 MiB has been freed, glibc takes all of that size from the heap, and keeps up
+    // to twice as much there. A fixed threshold turns that off.
+    ::mallopt(M_MMAP_THRESHOLD, 1 << 20);
+}
+
+// A reload reads the file that the start has read.
+Result<std::string> absolute(const std::string& path) {
+    std::error_code error;
+    const std::filesystem::path whole = std::filesystem::absolute(path, error);
+    if (error) return bad_input(fmt::format("{}: {}", path, error.message()));
+    return whole.lexically_normal().string();
+}
+
+// Why this program follows no fleet.
+std::string no_fleet() {
+    return fmt::format("xdp-sieved runs without the package {}; install it and restart xdp-sieved",
+                       fleet_package);
+}
+
+Result<Exit> check(const Arguments& arguments, const FleetSupport& support) {
+    SIEVE_ASSIGN(service::Configuration configuration,
+                 service::load_configuration(arguments.configuration, service::From::files));
+    if (configuration.fleet && support.follow == nullptr)
+        return bad_input(fmt::format("{}: [fleet]: {}", arguments.configuration, no_fleet()));
+    SIEVE_TRY(service::live::with_range_sets(std::move(configuration)));
+    print_out("{} is correct\n", arguments.configuration);
+    return Exit::done;
+}
+
+// Follows the fleet of the configuration, if it names one.
+class FleetPart {
+  public:
+    FleetPart(const FleetSupport& support, service::watching::Statistics& statistics, service::Log& log)
+        : support_(support), statistics_(statistics), log_(log) {}
+
+    // Filtering goes on without the fleet, whatever is wrong with it.
+    void follow(const service::Configuration& configuration) {
+        if (followed_ == configuration.fleet) {
+            if (fleet_) fleet_->look_again();
+            return;
+        }
+        fleet_.reset();
+        followed_ = configuration.fleet;
+        statistics_.note_fleet(std::nullopt);
+        if (!followed_) return;
+        if (Status started = start(*followed_, configuration.state_directory + "/fleet"); !started)
+            log_.error(fmt::format("fleet {} is not followed: {}", followed_->name, started.error().message));
+    }
+
+  private:
+    Status start(const service::FleetConfiguration& configuration, const std::string& folder) {
+        if (support_.follow == nullptr) return bad_input(no_fleet());
+        SIEVE_ASSIGN(fleet_, support_.follow(configuration, folder, statistics_, log_));
+        return {};
+    }
+
+    const FleetSupport& support_;
+    service::watching::Statistics& statistics_;
+    service::Log& log_;
+    std::optional<service::FleetConfiguration> followed_;
+    std::unique_ptr<FleetFollower> fleet_;
+};
+
+Result<Exit> serve(const Arguments& arguments, const FleetSupport& support, service::Log& log) {
+    block_signals();
+    kernel::set_verbose(false);
+    service::RealHostAddresses host({}, {}, [&log](const std::string& text) { log.warning(text); });
+    service::SystemdNotifier notifier;
+    SIEVE_ASSIGN(const std::string path, absolute(arguments.configuration));
+    SIEVE_ASSIGN(const service::Configuration configuration,
+                 service::load_configuration(path, service::From::files));
+    SIEVE_TRY(control::RealKernel().may_load_programs());
+    // The server of the page reads the statistics until it ends with the face. The statistics keeps counters
+    // in the state directory, so there is none before the claim.
+    std::optional<service::watching::Statistics> statistics;
+    // Before the state directory: this error says more.
+    service::PublicFace face;
+    SIEVE_TRY(face.claim(path, configuration, log));
+    statistics.emplace(service::watching::Statistics::Settings{
+        .version = version, .counters_file = configuration.state_directory + "/counters.json"});
+    FleetPart fleet(support, *statistics, log);
+    service::watching::TimedKernel kernel(*statistics);
+    SIEVE_ASSIGN(service::EventLoop loop, service::EventLoop::make());
+    const service::DaemonParts parts{.loop = loop,
+                                     .kernel = kernel,
+                                     .host = host,
+                                     .log = log,
+                                     .notifier = notifier,
+                                     .statistics = *statistics,
+                                     .adopted =
+                                         [&](const service::Configuration& adopted) {
+                                             face.follow(adopted, *statistics, log);
+                                             fleet.follow(adopted);
+                                         },
+                                     .told = [&](const std::string& standing) { face.tell(standing, log); },
+                                     .trouble_beside = [&face] { return face.trouble(); }};
+    SIEVE_ASSIGN(const std::string ban_socket, service::ban_socket_path());
+    SIEVE_ASSIGN(const std::unique_ptr<service::Daemon> daemon,
+                 service::Daemon::start(parts, {.configuration = path, .ban_socket = ban_socket}));
+    log.info(fmt::format("xdp-sieved {} runs with {}", version, path));
+    SIEVE_TRY(daemon->run());
+    return Exit::done;
+}
+
+Exit run(int argc, char** argv, const FleetSupport& support) {
+    Arguments arguments;
+    CLI::App app{
+        "Keeps a configuration in force: follows lists, interfaces and the configuration itself.\n"
+        "Exit codes: 0 stopped as asked, 2 usage, 3 bad configuration, 4 the kernel refused or another "
+        "daemon is at work, 5 stopped, but something could not be unloaded."};
+    app.name("xdp-sieved");
+    app.set_version_flag("--version", std::string("xdp-sieved ") + version);
+    app.add_option("--config", arguments.configuration, "the configuration")
+        ->type_name("CONFIG")
+        ->capture_default_str();
+    app.add_option("CONFIG", arguments.named, "likewise, as `xdp-sieve apply` takes it")->type_name("");
+    app.add_flag("--check", arguments.check, "only say whether the configuration is correct");
+    app.add_option("--log", arguments.log, "where to")
+        ->type_name("auto|journal|stderr")
+        ->capture_default_str();
+    // What the shells' completion scripts run, as for xdp-sieve.
+    if (argc > 1 && std::string_view(argv[1]) == "complete") {
+        print_candidates(app, {argv + 2, argv + argc});
+        return Exit::done;
+    }
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::CallForHelp&) {
+        print_out("{}", app.help());
+        return Exit::done;
+    } catch (const CLI::CallForVersion& error) {
+        print_out("{}\n", error.what());
+        return Exit::done;
+    } catch (const CLI::ParseError& error) {
+        print_error("xdp-sieved: {}; see `xdp-sieved --help`\n", error.what());
+        return Exit::usage;
+    }
+    if (!arguments.named.empty()) {
+        if (app.count("--config") > 0 && arguments.named != arguments.configuration) {
+            print_error("xdp-sieved: {} and --config {}: expected one configuration\n", arguments.named,
+                        arguments.configuration);
+            return Exit::usage;
+        }
+        arguments.configuration = arguments.named;
+    }
+    const auto choice = service::parse_log_choice(arguments.log);
+    if (!choice) {
+        print_error("xdp-sieved: {}\n", choice.error().message);
+        return Exit::usage;
+    }
+    const std::unique_ptr<service::Log> log = service::make_log(*choice);
+    const Result<Exit> result = arguments.check ? check(arguments, support) : serve(arguments, support, *log);
+    if (result) return *result;
+    if (arguments.check)
+        print_error("xdp-sieved: {}\n", error_text(result.error()));
+    else
+        log->error(error_text(result.error()));
+    return exit_code(result.error().kind);
+}
+
+} // namespace
+
+int run_daemon_program(int argc, char** argv, const FleetSupport& support) {
+    // The sandbox executes this program anew for each child.
+    if (const std::optional<int> status = service::run_as_child(argc, argv, support.tasks)) return *status;
+    prepare_streams();
+    give_memory_back();
+    try {
+        const Exit exit = run(argc, argv, support);
+        return static_cast<int>(flush_output() ? exit : Exit::incomplete);
+    } catch (const std::exception& error) {
+        print_error("xdp-sieved: internal error, please report it: {}\n", error.what());
+        return static_cast<int>(Exit::kernel_refused);
+    }
+}
+
+} // namespace sieve::cli

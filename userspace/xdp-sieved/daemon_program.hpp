@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// The daemon as a program: what main() does. Whoever links a fleet hands it over.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "libsieve/service/config/fleet_configuration.hpp"
+#include "libsieve/service/monitor/log.hpp"
+#include "libsieve/service/monitor/statistics.hpp"
+#include "libsieve/service/sandbox/child_main.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::cli {
+
+// Follows a fleet until it is destroyed.
+class FleetFollower {
+  public:
+    virtual ~FleetFollower() = default;
+    // The configuration may have other sets now.
+    virtual void look_again() = 0;
+};
+
+struct FleetSupport {
+    std::span<const service::ChildTask> tasks{};
+    // `folder` is the fleet's; `statistics` and `log` outlive the follower. Null: this program has no fleet.
+    Result<std::unique_ptr<FleetFollower>> (*follow)(const service::FleetConfiguration& configuration,
+                                                     const std::string& folder,
+                                                     service::watching::Statistics& statistics,
+                                                     service::Log& log) = nullptr;
+};
+
+// Returns the exit code.
+[[nodiscard]] int run_daemon_program(int argc, char** argv, const FleetSupport& support);
+
+} // namespace sieve::cli
