@@ -15,8 +15,8 @@ namespace {
 constexpr const char* username = "a user name without a colon";
 constexpr const char* password_file = "a file with the user's password";
 
-const KeyList<ProxyAccess>& proxy_keys() {
-    static const KeyList<ProxyAccess> keys = {
+const ConfigurationKeys<ProxyAccess>& proxy_keys() {
+    static const ConfigurationKeys<ProxyAccess> keys = {
         {"proxy", "URL",
          [](Section& section, const KeyContext&, ProxyAccess& into) {
              if (std::optional<std::string> url = section.text("proxy", "the URL of a proxy"))
@@ -53,8 +53,8 @@ void read_url(Section& section, std::string_view name, std::string& into) {
     into = *text;
 }
 
-const KeyList<ServerAccess>& server_access_keys() {
-    static const KeyList<ServerAccess> keys = {
+const ConfigurationKeys<ServerAccess>& server_access_keys() {
+    static const ConfigurationKeys<ServerAccess> keys = {
         path_key("certificates", "a file with certificates (PEM) of the authorities to trust",
                  &ServerAccess::certificates),
         path_key("client-certificate", "a file with our certificate (PEM)",
@@ -64,16 +64,16 @@ const KeyList<ServerAccess>& server_access_keys() {
     return keys;
 }
 
-const KeyList<HttpAccess>& way_keys() {
-    static const KeyList<HttpAccess> keys = joined<HttpAccess>({
+const ConfigurationKeys<HttpAccess>& way_keys() {
+    static const ConfigurationKeys<HttpAccess> keys = joined<HttpAccess>({
         keys_of_part(&HttpAccess::proxy, proxy_keys()),
         {text_key("user-agent", "name", "a name, such as \"Mozilla/5.0\"", &HttpAccess::user_agent)},
     });
     return keys;
 }
 
-const KeyList<HttpAccess>& http_access_keys() {
-    static const KeyList<HttpAccess> keys = joined<HttpAccess>({
+const ConfigurationKeys<HttpAccess>& http_access_keys() {
+    static const ConfigurationKeys<HttpAccess> keys = joined<HttpAccess>({
         keys_of_part(&HttpAccess::server, server_access_keys()),
         {path_key("header-file", "a file with lines `NAME: VALUE`", &HttpAccess::header_file),
          text_key("username", "name", username, &HttpAccess::username),

@@ -39,13 +39,13 @@ template <class Table>
 }
 
 // `certificates`, `client-certificate` and `client-key`.
-[[nodiscard]] const KeyList<ServerAccess>& server_access_keys();
+[[nodiscard]] const ConfigurationKeys<ServerAccess>& server_access_keys();
 
 // `proxy` with its user, and `user-agent`. A proxy takes the place of another one, user and all.
-[[nodiscard]] const KeyList<HttpAccess>& way_keys();
+[[nodiscard]] const ConfigurationKeys<HttpAccess>& way_keys();
 
 // All keys of HttpAccess.
-[[nodiscard]] const KeyList<HttpAccess>& http_access_keys();
+[[nodiscard]] const ConfigurationKeys<HttpAccess>& http_access_keys();
 
 // Notes how the keys do not go together. What comes from another table was judged there.
 template <class Access>

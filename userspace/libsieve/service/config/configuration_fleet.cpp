@@ -127,9 +127,9 @@ void read_store(Section& section, const KeyContext& context, FleetStore& store) 
 
 } // namespace
 
-const KeyList<FleetConfiguration>& fleet_keys() {
+const ConfigurationKeys<FleetConfiguration>& fleet_keys() {
     using Fleet = FleetConfiguration;
-    static const KeyList<Fleet> keys = {
+    static const ConfigurationKeys<Fleet> keys = {
         name_key("name", "fleet", &Fleet::name),
         list_key("trusted-keys", "[file, ...]", read_trusted_keys, &Fleet::trusted_keys),
         name_key("node", "name", &Fleet::node, "the host name"),
@@ -139,8 +139,8 @@ const KeyList<FleetConfiguration>& fleet_keys() {
     return keys;
 }
 
-const KeyList<FleetEtcd>& etcd_keys() {
-    static const KeyList<FleetEtcd> keys = joined<FleetEtcd>({
+const ConfigurationKeys<FleetEtcd>& etcd_keys() {
+    static const ConfigurationKeys<FleetEtcd> keys = joined<FleetEtcd>({
         {list_key("endpoints", "[URL, ...]", read_endpoints, &FleetEtcd::endpoints)},
         keys_of_part(&FleetEtcd::access, server_access_keys()),
         {text_key("user", "name", "a user of etcd", &FleetEtcd::user),
@@ -149,8 +149,8 @@ const KeyList<FleetEtcd>& etcd_keys() {
     return keys;
 }
 
-const KeyList<FleetStore>& store_keys() {
-    static const KeyList<FleetStore> keys = joined<FleetStore>({
+const ConfigurationKeys<FleetStore>& store_keys() {
+    static const ConfigurationKeys<FleetStore> keys = joined<FleetStore>({
         {{"url", "URL", read_store_url,
           [](TomlText& text, const FleetStore& store) { text.word("url", store.url); }}},
         keys_of_part(&FleetStore::access, server_access_keys()),

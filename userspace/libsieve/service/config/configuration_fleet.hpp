@@ -7,9 +7,9 @@
 
 namespace sieve::service {
 
-[[nodiscard]] const KeyList<FleetConfiguration>& fleet_keys();
-[[nodiscard]] const KeyList<FleetEtcd>& etcd_keys();   // of [fleet.etcd]
-[[nodiscard]] const KeyList<FleetStore>& store_keys(); // of [fleet.store]
+[[nodiscard]] const ConfigurationKeys<FleetConfiguration>& fleet_keys();
+[[nodiscard]] const ConfigurationKeys<FleetEtcd>& etcd_keys();   // of [fleet.etcd]
+[[nodiscard]] const ConfigurationKeys<FleetStore>& store_keys(); // of [fleet.store]
 
 [[nodiscard]] FleetConfiguration read_fleet(Mistakes& mistakes, const toml::table& table,
                                             const KeyContext& context);

@@ -194,9 +194,9 @@ InterfaceConfiguration read_interface(Mistakes& mistakes, const toml::table& tab
     return entry;
 }
 
-const KeyList<InterfaceConfiguration>& interface_keys() {
+const ConfigurationKeys<InterfaceConfiguration>& interface_keys() {
     using Entry = InterfaceConfiguration;
-    static const KeyList<Entry> keys = {
+    static const ConfigurationKeys<Entry> keys = {
         {"name", "interface", read_name,
          [](TomlText& text, const Entry& entry) { text.word("name", entry.name); }},
         choice_key("hook", hook_words(), &Entry::hook),

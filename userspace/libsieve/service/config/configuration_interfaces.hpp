@@ -10,7 +10,7 @@
 
 namespace sieve::service {
 
-[[nodiscard]] const KeyList<InterfaceConfiguration>& interface_keys();
+[[nodiscard]] const ConfigurationKeys<InterfaceConfiguration>& interface_keys();
 
 // `before` are the entries that were read already: no two are for one hook.
 [[nodiscard]] InterfaceConfiguration read_interface(Mistakes& mistakes, const toml::table& table,

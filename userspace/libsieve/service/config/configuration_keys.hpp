@@ -44,20 +44,21 @@ struct ConfigurationKey {
 };
 
 template <class Table>
-using KeyList = std::vector<ConfigurationKey<Table>>;
+using ConfigurationKeys = std::vector<ConfigurationKey<Table>>;
 
 template <class Table>
-void read_keys(const KeyList<Table>& keys, Section& section, const KeyContext& context, Table& into) {
+void read_keys(const ConfigurationKeys<Table>& keys, Section& section, const KeyContext& context,
+               Table& into) {
     for (const ConfigurationKey<Table>& key : keys) key.read(section, context, into);
 }
 
 template <class Table>
-void write_keys(const KeyList<Table>& keys, TomlText& text, const Table& table) {
+void write_keys(const ConfigurationKeys<Table>& keys, TomlText& text, const Table& table) {
     for (const ConfigurationKey<Table>& key : keys) key.write(text, table);
 }
 
 template <class Table>
-[[nodiscard]] TomlText text_of_keys(const KeyList<Table>& keys, const Table& table) {
+[[nodiscard]] TomlText text_of_keys(const ConfigurationKeys<Table>& keys, const Table& table) {
     TomlText text;
     write_keys(keys, text, table);
     return text;
@@ -65,16 +66,16 @@ template <class Table>
 
 // The keys of several lists, in this order.
 template <class Table>
-[[nodiscard]] KeyList<Table> joined(std::initializer_list<KeyList<Table>> lists) {
-    KeyList<Table> all;
-    for (const KeyList<Table>& list : lists) all.insert(all.end(), list.begin(), list.end());
+[[nodiscard]] ConfigurationKeys<Table> joined(std::initializer_list<ConfigurationKeys<Table>> lists) {
+    ConfigurationKeys<Table> all;
+    for (const ConfigurationKeys<Table>& list : lists) all.insert(all.end(), list.begin(), list.end());
     return all;
 }
 
 // The keys of a part of the table.
 template <class Table, class Part>
-[[nodiscard]] KeyList<Table> keys_of_part(Part Table::*part, const KeyList<Part>& keys) {
-    KeyList<Table> all;
+[[nodiscard]] ConfigurationKeys<Table> keys_of_part(Part Table::*part, const ConfigurationKeys<Part>& keys) {
+    ConfigurationKeys<Table> all;
     for (const ConfigurationKey<Part>& key : keys)
         all.push_back({key.name, key.form,
                        [key, part](Section& section, const KeyContext& context, Table& into) {

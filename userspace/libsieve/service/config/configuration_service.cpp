@@ -45,8 +45,8 @@ void write_ban_group(TomlText& text, const Configuration& configuration) {
 
 } // namespace
 
-const KeyList<Configuration>& service_keys() {
-    static const KeyList<Configuration> keys = joined<Configuration>({
+const ConfigurationKeys<Configuration>& service_keys() {
+    static const ConfigurationKeys<Configuration> keys = joined<Configuration>({
         {{"state-directory", "folder", read_state_directory,
           [](TomlText& text, const Configuration& configuration) {
               text.word("state-directory", configuration.state_directory);

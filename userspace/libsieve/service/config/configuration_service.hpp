@@ -7,7 +7,7 @@
 
 namespace sieve::service {
 
-[[nodiscard]] const KeyList<Configuration>& service_keys();
+[[nodiscard]] const ConfigurationKeys<Configuration>& service_keys();
 
 void read_service(Mistakes& mistakes, const toml::table& table, const KeyContext& context,
                   Configuration& into);

@@ -115,8 +115,8 @@ ConfigurationKey<SetConfiguration> condition_key(const control::ConditionPart& p
             }};
 }
 
-KeyList<SetConfiguration> condition_keys() {
-    KeyList<SetConfiguration> keys;
+ConfigurationKeys<SetConfiguration> condition_keys() {
+    ConfigurationKeys<SetConfiguration> keys;
     for (const control::ConditionPart& part : control::condition_parts()) keys.push_back(condition_key(part));
     return keys;
 }
@@ -218,8 +218,8 @@ const Words<bool> own_address_words{{"refuse", false}, {"skip", true}};
 
 } // namespace
 
-const KeyList<GuardLimits>& guard_keys() {
-    static const KeyList<GuardLimits> keys = {
+const ConfigurationKeys<GuardLimits>& guard_keys() {
+    static const ConfigurationKeys<GuardLimits> keys = {
         number_key("most-shrink", "share", 0, 1, "a share", &GuardLimits::most_shrink),
         number_key("most-growth", "factor", 1, 1e9, "a factor", &GuardLimits::most_growth),
         number_key("most-ipv4", "share", 0, 1, "a share of all IPv4 addresses", &GuardLimits::most_ipv4),
@@ -236,8 +236,8 @@ const KeyList<GuardLimits>& guard_keys() {
     return keys;
 }
 
-const KeyList<SetConfiguration>& set_keys() {
-    static const KeyList<SetConfiguration> keys = joined<SetConfiguration>({
+const ConfigurationKeys<SetConfiguration>& set_keys() {
+    static const ConfigurationKeys<SetConfiguration> keys = joined<SetConfiguration>({
         {sources_key(),
          {"action", "action", read_action, write_action},
          {"limit", R"(rate | "RATE/BURST")", read_limit, write_limit},

@@ -11,8 +11,8 @@
 namespace sieve::service {
 
 // All but the options of a build, which control/spec/build_options.hpp lists.
-[[nodiscard]] const KeyList<SetConfiguration>& set_keys();
-[[nodiscard]] const KeyList<GuardLimits>& guard_keys(); // of [set.NAME.guards]
+[[nodiscard]] const ConfigurationKeys<SetConfiguration>& set_keys();
+[[nodiscard]] const ConfigurationKeys<GuardLimits>& guard_keys(); // of [set.NAME.guards]
 
 // Whether the option is also a key of [set.NAME].
 [[nodiscard]] bool is_configured(const control::BuildOption& option);

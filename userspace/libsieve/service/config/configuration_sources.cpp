@@ -65,8 +65,8 @@ ConfigurationKey<CrowdsecSpec> texts_key(const char* name, const char* form, con
             [=](TomlText& text, const CrowdsecSpec& table) { text.key(name, list_of(table.*member)); }};
 }
 
-const KeyList<FetchLimits>& limit_keys() {
-    static const KeyList<FetchLimits> keys = {
+const ConfigurationKeys<FetchLimits>& limit_keys() {
+    static const ConfigurationKeys<FetchLimits> keys = {
         time_key("timeout", longest_fetch, &FetchLimits::timeout),
         bytes_key("most-bytes", &FetchLimits::most_bytes),
     };
@@ -276,8 +276,8 @@ void read_sources(Section& section, const KeyContext& context, SetConfiguration&
 
 } // namespace
 
-const KeyList<HttpSpec>& http_keys() {
-    static const KeyList<HttpSpec> keys = joined<HttpSpec>({
+const ConfigurationKeys<HttpSpec>& http_keys() {
+    static const ConfigurationKeys<HttpSpec> keys = joined<HttpSpec>({
         {url_key("url", &HttpSpec::url)},
         keys_of_part(&HttpSpec::access, http_access_keys()),
         {flag_key("image", &HttpSpec::image)},
@@ -286,8 +286,8 @@ const KeyList<HttpSpec>& http_keys() {
     return keys;
 }
 
-const KeyList<CommandSpec>& command_keys() {
-    static const KeyList<CommandSpec> keys = joined<CommandSpec>({
+const ConfigurationKeys<CommandSpec>& command_keys() {
+    static const ConfigurationKeys<CommandSpec> keys = joined<CommandSpec>({
         {{"command", "[program, argument, ...]", read_command,
           [](TomlText& text, const CommandSpec& command) {
               text.key("command", list_of(command.arguments));
@@ -300,9 +300,9 @@ const KeyList<CommandSpec>& command_keys() {
     return keys;
 }
 
-const KeyList<CrowdsecSpec>& crowdsec_keys() {
+const ConfigurationKeys<CrowdsecSpec>& crowdsec_keys() {
     constexpr const char* part = "a part of a scenario's name, such as \"ssh\"";
-    static const KeyList<CrowdsecSpec> keys = joined<CrowdsecSpec>({
+    static const ConfigurationKeys<CrowdsecSpec> keys = joined<CrowdsecSpec>({
         {url_key("crowdsec", &CrowdsecSpec::url),
          path_key("key-file", "a file with the bouncer's key", &CrowdsecSpec::key_file),
          texts_key("types", "[type, ...]", "a type of decisions, such as \"ban\"", &CrowdsecSpec::types),

@@ -8,9 +8,9 @@
 namespace sieve::service {
 
 // The keys of a source that is a table.
-[[nodiscard]] const KeyList<HttpSpec>& http_keys();
-[[nodiscard]] const KeyList<CommandSpec>& command_keys();
-[[nodiscard]] const KeyList<CrowdsecSpec>& crowdsec_keys();
+[[nodiscard]] const ConfigurationKeys<HttpSpec>& http_keys();
+[[nodiscard]] const ConfigurationKeys<CommandSpec>& command_keys();
+[[nodiscard]] const ConfigurationKeys<CrowdsecSpec>& crowdsec_keys();
 
 // `sources` of a set. Those of countries and networks are found in the context's data.
 [[nodiscard]] ConfigurationKey<SetConfiguration> sources_key();

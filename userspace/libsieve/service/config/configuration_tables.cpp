@@ -12,7 +12,7 @@ namespace sieve::service {
 namespace {
 
 template <class Table>
-TableFacts facts_of(const char* name, const KeyList<Table>& keys) {
+TableFacts facts_of(const char* name, const ConfigurationKeys<Table>& keys) {
     TableFacts facts{name, {}};
     for (const ConfigurationKey<Table>& key : keys)
         facts.keys.push_back({key.name, key.form, text_of_keys<Table>({key}, Table{}).lines()});
