@@ -80,9 +80,13 @@ FLEET_TEST_SRC := $(sort $(shell find tests/fleet -name "*.cpp"))
 LIB_HEADERS := userspace/libsieve/api/libsieve.h userspace/libsieve/api/libsieve.hpp
 # What the programs share: arguments, exit codes, printing, advice on errors.
 SHARED_SRC := $(sort $(shell find userspace/front-end -name '*.cpp'))
-# `make GROUPED=1` compiles sources in groups, so that the compiler reads their headers once: see docs/testing.md.
-# These sources stay alone, since programs take them without the rest of their folder, or need other options.
-SINGLE   := %/main.cpp %_kind.cpp $(SHARED_SRC) tests/service/servers.cpp $(addprefix userspace/libsieve/,\
+# Sources are compiled in groups, so that the compiler reads their headers once: see docs/testing.md. `make GROUPED=`
+# compiles each source alone. A folder that was built one way stays so.
+ifeq ($(origin GROUPED),undefined)
+GROUPED  := $(if $(wildcard $(B)/userspace),$(wildcard $(B)/userspace/libsieve/*/group_1.cpp),1)
+endif
+# These sources stay alone, since programs take them without the rest of their room, or need other options.
+SINGLE   := %/main.cpp tests/service/servers.cpp $(addprefix userspace/libsieve/,\
 	control/spec/build_options.cpp filters/kinds/xorsat/xorsat_solver.cpp service/config/configuration_toml.cpp \
 	util/task_pool.cpp)
 # $(call objects,SOURCES,FOLDER): their objects in the folder.

@@ -70,8 +70,7 @@ lane() {
     done
 }
 
-# Tests the kernel side on other kernels. This suite counts its own tests unless it fails to start. A guest takes as
-# long as all other suites together, so the guests start first.
+# Tests the kernel side on other kernels. This suite counts its own tests unless it fails to start.
 vm_suites() {
     local status=0
     scripts/vmtest.sh --results "$WORK/vm.results" >"$WORK/vm.said" 2>"$WORK/vm.log" &
@@ -85,24 +84,11 @@ vm_suites() {
     fi
 }
 
-# make_all [GROUPED=1]
-make_all() {
+build() {
     local targets=(all)
     [[ " ${suites[*]} " != *" fuzz "* ]] || targets+=(fuzz-build)
-    make --no-print-directory -j"$(nproc)" "$@" "${targets[@]}"
-}
-
-# From nothing, grouped sources compile in half the time. A tree that was built file by file stays so: there make
-# compiles only what has changed. build/grouped marks a tree of groups. Should groups fail where single sources do not,
-# the build only takes longer.
-build() {
     scripts/install-deps.sh
-    if [ -e build/grouped ] || [ ! -e build/userspace ]; then
-        mkdir -p build
-        : >build/grouped
-        make_all GROUPED=1 || rm build/grouped
-    fi
-    [ -e build/grouped ] || make_all
+    make --no-print-directory -j"$(nproc)" "${targets[@]}"
     make --no-print-directory -C tests/selftests all
     make --no-print-directory -C tests/vm all
 }
@@ -127,15 +113,13 @@ suite build exit build
 if grep -q '"verdict": "fail"' "$WORK/build.results"; then
     echo "nothing else was run: the build failed"
 else
-    # The tests run make, too.
-    [ ! -e build/grouped ] || export GROUPED=1
     scripts/mount_bpffs.sh
-    # The lanes run beside each other. The suites of the last one wait for events most of the time.
-    lane vm &
+    # The lanes run beside each other. The selftests wait for events much of the time, and take longest.
+    lane vm library packages demo &
     lanes+=($!)
-    lane style unit fuzz bpf service library packages demo &
+    lane style unit fuzz bpf service fleet &
     lanes+=($!)
-    lane fleet selftests &
+    lane selftests &
     lanes+=($!)
     for one in "${lanes[@]}"; do wait "$one" || true; done # a suite without results tells
     lanes=()

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# Compiles a group of sources (group_sources.py) at once. Two sources may use one name for different things of their
-# own; then each half of the group is compiled at once, and so on, and the objects are linked to one. That only takes
-# longer. An error of a single source is an error.
+# Compiles a group of sources (group_sources.py) at once. Two sources may use one name for different things; then each
+# half of the group is compiled at once, and so on, and the objects are linked to one. That only takes longer. An error
+# of a single source is an error.
 #
 #     compile_group.sh GROUP OBJECT COMPILER ARGUMENT...
 set -euo pipefail
@@ -14,31 +14,29 @@ compiler=("$@" -Wno-unknown-warning-option -Wno-error=restrict -Wno-error=array-
     -Wno-error=subobject-linkage)
 rm -f "$base".part-*
 : >"$base.d.new"
+mapfile -t sources < <(sed -n 's/^#include "\(.*\.cpp\)"$/\1/p' "$group")
 parts=()
 
-# compile_at_once SOURCE...: adds the objects of these sources to $parts.
+# compile_at_once FIRST LAST: adds the objects of these sources to $parts.
 compile_at_once() {
-    local part=$base.part-${#parts[@]} half=$(($# / 2)) file=$1
-    if [ $# -gt 1 ]; then
-        file=$part.cpp
-        printf '#include "%s"\n' "$@" >"$file"
-    fi
-    if "${compiler[@]}" -MMD -MP -MF "$part.d" -MT "$object" -c "$file" -o "$part.o" 2>"$part.log"; then
+    local part=$base.part-${#parts[@]} first=$1 last=$2 middle=$((($1 + $2) / 2)) file=$group
+    [ "$first" -ne "$last" ] || file=${sources[first - 1]}
+    if "${compiler[@]}" -DFIRST_SOURCE="$first" -DLAST_SOURCE="$last" -MMD -MP -MF "$part.d" -MT "$object" \
+        -c "$file" -o "$part.o" 2>"$part.log"; then
         cat "$part.log" >&2
-        sed "s|$part\.cpp||" "$part.d" >>"$base.d.new"
+        cat "$part.d" >>"$base.d.new"
         parts+=("$part.o")
-    elif [ $# -gt 1 ]; then
+    elif [ "$first" -ne "$last" ]; then
         echo "$group: not at once: $(grep -m 1 'error:' "$part.log")"
-        compile_at_once "${@:1:half}"
-        compile_at_once "${@:half+1}"
+        compile_at_once "$first" "$middle"
+        compile_at_once $((middle + 1)) "$last"
     else
         cat "$part.log" >&2
         exit 1
     fi
 }
 
-mapfile -t sources < <(sed -n 's/^#include "\(.*\)"$/\1/p' "$group")
-compile_at_once "${sources[@]}"
+compile_at_once 1 ${#sources[@]}
 if [ ${#parts[@]} -eq 1 ]; then
     mv "${parts[0]}" "$object"
 else

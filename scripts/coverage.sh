@@ -13,7 +13,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 unset MAKEFLAGS MAKELEVEL
-unset GROUPED # the counters' notes go by the name of a source
+export GROUPED= # the counters' notes go by the name of a source
 
 suites=("$@")
 [ ${#suites[@]} -gt 0 ] || suites=(unit bpf selftests parser)
@@ -41,7 +41,7 @@ fi
 
 # All but the command line are the ordinary programs.
 run_selftests() {
-    make --no-print-directory -j"$JOBS" GROUPED="$(if [ -e build/grouped ]; then echo 1; fi)" programs &&
+    env -u GROUPED make --no-print-directory -j"$JOBS" programs &&
         make --no-print-directory -C tests/selftests all &&
         SIEVE=$PWD/$B/xdp-sieve make --no-print-directory -s -C tests/selftests run_tests
 }

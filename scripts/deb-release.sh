@@ -5,8 +5,7 @@
 #
 #     deb-release.sh RELEASE     bookworm or trixie
 #
-# build/deb-test keeps the Debian and what apt fetched, for the next time. GROUPED=1 compiles sources in groups, which
-# takes less time.
+# build/deb-test keeps the Debian and what apt fetched, for the next time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 RELEASE=${1:?usage: deb-release.sh RELEASE}
@@ -33,7 +32,7 @@ scripts/copy-sources.sh "$shared/src"
 apt update || fail "$(tail -n 20 "$WORK/apt")"
 apt build-dep /mnt/src || fail "$(tail -n 20 "$WORK/apt")"
 status=0
-within env GROUPED="${GROUPED-}" DEB_BUILD_OPTIONS="${DEB_BUILD_OPTIONS-}" \
+within env DEB_BUILD_OPTIONS="${DEB_BUILD_OPTIONS-}" \
     /mnt/src/scripts/deb.sh --output /mnt/packages || status=$?
 rm -rf "$output"
 cp -r "$shared/packages" "$output"

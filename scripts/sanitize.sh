@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 # Builds with clang's sanitizers and runs the tests on that build: `sudo make sanitize`.
 #
-#     sanitize.sh [PART...]      clang    clang++ builds everything and links it, without sanitizers
+#     sanitize.sh [PART...]      clang    clang++ builds each source alone and links everything, without sanitizers
 #                                address  unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
 #                                commands the selftests with the command line under the same
 #                                thread   the tests of code that runs on several threads, under ThreadSanitizer
@@ -49,7 +49,7 @@ for part in "${parts[@]}"; do
     echo "== $part"
     case $part in
     clang)
-        make --no-print-directory -j"$JOBS" CXX="$CXX" B=build/clang all
+        make --no-print-directory -j"$JOBS" CXX="$CXX" B=build/clang GROUPED= all
         ;;
     address)
         build address "$address_flags" unit-tests
