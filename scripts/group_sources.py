@@ -81,7 +81,8 @@ class Source:
         if verb in ("if", "endif"):
             return depth + (1 if verb == "if" else -1)
         if verb == "include" and depth == 0:
-            self.headers.append(what)
+            beside = os.path.join(os.path.dirname(self.path), what.strip('"'))
+            self.headers.append(f'"{beside}"' if os.path.exists(beside) else what)
             if match := INTERFACES.match(what):
                 (self.kept if match[1] == "linux" else self.called).add("<net/if.h>")
         elif verb == "define":

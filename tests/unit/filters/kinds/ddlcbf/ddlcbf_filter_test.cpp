@@ -170,7 +170,7 @@ TEST(DdlcbfShape, RefusesWhatDoesNotExist) {
     EXPECT_FALSE((DdlcbfShape{.minimal = 16}).check().has_value());
     EXPECT_FALSE((DdlcbfShape{.minimal = 12, .fixed_cells = 5}).check().has_value());
     sieve_lookup lookup{};
-    store_shape({}, lookup);
+    store_shape(DdlcbfShape{}, lookup);
     lookup.buckets = 2;
     std::vector<sieve_line> lines(8);
     EXPECT_TRUE(DdlcbfFilter::open(lookup, lines).has_value());
