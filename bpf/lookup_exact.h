@@ -39,7 +39,7 @@ static __always_inline int sieve_lookup_exact_ipv4(void* filter, const struct si
     const struct sieve_line* first = sieve_fetch(filter, sieve_exact_line(at.first));
     const struct sieve_line* second = sieve_fetch(filter, sieve_exact_line(at.second));
     struct sieve_exact_match match;
-    __u64 a, b, heads, mark;
+    __u64 a, b, heads, missing_first, missing_second;
 
     if (!first || !second) return 0;
     a = sieve_exact_load(first, sieve_exact_index(at.first));
@@ -48,17 +48,16 @@ static __always_inline int sieve_lookup_exact_ipv4(void* filter, const struct si
     heads = sieve_exact_heads(exact);
     if (!((match.first | match.second) & heads)) return 0;
     if (!exact->marks) return 1;
-    if (match.first & heads) {
-        mark = sieve_exact_mark(match.first & heads);
-        if (SIEVE_UNLIKELY(!(a & mark)))
-            sieve_mark_exact(first, sieve_exact_index(at.first), a, mark,
-                             sieve_exact_lane_below(exact, mark));
-    } else {
-        mark = sieve_exact_mark(match.second & heads);
-        if (SIEVE_UNLIKELY(!(b & mark)))
-            sieve_mark_exact(second, sieve_exact_index(at.second), b, mark,
-                             sieve_exact_lane_below(exact, mark));
-    }
+    /* No branch on which word it was: nobody could predict it. */
+    missing_first = sieve_exact_mark(match.first & heads) & ~a;
+    missing_second = sieve_exact_mark(match.second & heads) & ~b;
+    if (SIEVE_LIKELY(!(missing_first | missing_second))) return 1;
+    if (missing_first)
+        sieve_mark_exact(first, sieve_exact_index(at.first), a, missing_first,
+                         sieve_exact_lane_below(exact, missing_first));
+    if (missing_second)
+        sieve_mark_exact(second, sieve_exact_index(at.second), b, missing_second,
+                         sieve_exact_lane_below(exact, missing_second));
     return 1;
 }
 
@@ -77,13 +76,23 @@ static __always_inline int sieve_lookup_exact_ipv6(void* filter, const struct si
            0;
 }
 
-/* Marks the address in this place of the line; 1. Nothing is put in the place of an address before this
- * packet is done, so the mark gets to no other one. */
-static __noinline int sieve_mark_exact_ipv6(const struct sieve_line* line, __u32 place, __u64 upper) {
+/* Nothing is put in the place of an address before this packet is done, so the mark gets to no other one. */
+static __noinline int sieve_mark_exact_place(const struct sieve_line* line, __u32 place, __u64 upper) {
     __u64* at = (__u64*)&line->word[place % SIEVE_EXACT_IPV6_WAYS];
 
     if (!sieve_control.trial) (void)__sync_val_compare_and_swap(at, upper, upper ^ SIEVE_EXACT_IPV6_MARK);
-    return 1;
+    return 0;
+}
+
+/* Marks the address if the line has it unmarked. Mostly it has not, which the processor predicts. */
+static __always_inline void sieve_mark_exact_ipv6(const struct sieve_line* line, __u64 upper, __u64 lower) {
+    int i;
+
+#pragma GCC unroll 4
+    for (i = 0; i < SIEVE_EXACT_IPV6_WAYS; i++)
+        if (SIEVE_UNLIKELY(sieve_exact_load(line, i) == upper &&
+                           sieve_exact_load(line, i + SIEVE_EXACT_IPV6_WAYS) == lower))
+            sieve_mark_exact_place(line, i, upper);
 }
 
 /* The same in a table with marks. */
@@ -92,23 +101,17 @@ static __always_inline int sieve_lookup_exact_marked_ipv6(void* filter, const st
     const struct sieve_exact_ipv6* part = (const struct sieve_exact_ipv6*)sieve_fetch(filter, 0);
     const struct sieve_line *first, *second;
     struct sieve_exact_lines at;
-    __u64 in_first;
-    int i;
 
     if (!part || part->lines == 0) return 0;
     at = sieve_exact_locate_ipv6(part, upper, lower);
     first = sieve_fetch(filter, sieve_exact_ipv6_line(exact) + at.first);
     second = sieve_fetch(filter, sieve_exact_ipv6_line(exact) + at.second);
     if (!first || !second) return 0;
-    in_first = sieve_exact_test_ipv6(first, upper, lower, 1);
-    if (!(in_first | sieve_exact_test_ipv6(second, upper, lower, 1))) return 0;
+    if (!(sieve_exact_test_ipv6(first, upper, lower, 1) | sieve_exact_test_ipv6(second, upper, lower, 1)))
+        return 0;
     if (sieve_exact_unmarked(upper) != upper) return 0;
-    if (!in_first) first = second;
-#pragma GCC unroll 4
-    for (i = 0; i < SIEVE_EXACT_IPV6_WAYS; i++)
-        if (SIEVE_UNLIKELY(sieve_exact_load(first, i) == upper &&
-                           sieve_exact_load(first, i + SIEVE_EXACT_IPV6_WAYS) == lower))
-            return sieve_mark_exact_ipv6(first, i, upper);
+    sieve_mark_exact_ipv6(first, upper, lower);
+    sieve_mark_exact_ipv6(second, upper, lower);
     return 1;
 }
 
