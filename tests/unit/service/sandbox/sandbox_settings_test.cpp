@@ -73,7 +73,7 @@ TEST_F(RunToEnd, SaysWhatBecameOfAChildWithoutAReport) {
     EXPECT_EQ(said(end), "done");
     end.number = 3;
     EXPECT_EQ(said(end), "building ended with status 3") << "whatever it reported";
-    end = {.way = ChildEnd::Way::time_limit};
+    end.way = ChildEnd::Way::time_limit;
     EXPECT_EQ(said(end), "building took longer than 7 s and was ended");
     end = {};
     EXPECT_EQ(said(end), "building ended with status 0");
