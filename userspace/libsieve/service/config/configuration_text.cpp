@@ -303,7 +303,8 @@ std::string build_text(const SetConfiguration& set) {
     text.flag("verify", set.verify);
     write_guards(text, set.guards);
     // What a source must no longer hand over does not stay in force as known.
-    text.flag("image", std::ranges::all_of(set.sources, may_be_image));
+    text.flag("image",
+              std::ranges::all_of(set.sources, [](const SourceSpec& one) { return may_be_image(one); }));
     return text.take();
 }
 
