@@ -35,8 +35,8 @@ memory=2G
 counts=(PATIENCE=300 FRAMES=300 SWAPS=8 ROUNDS=1 CHANGES=5 RATE=1500 SIEVE_TEST_COUNT=5000 SIEVE_CHURN_SWAPS=9
     "LOOKUPS=${LOOKUPS:-200000}" ${SIEVE_EXACT_LOOKUPS:+"SIEVE_EXACT_LOOKUPS=$SIEVE_EXACT_LOOKUPS"})
 modules=(veth dummy tun 8021q sch_ingress cls_bpf cls_u32 wireguard ipip sit ip_gre ppp_generic ppp_async)
-packages=(bash dash coreutils diffutils findutils grep sed mawk procps util-linux mount iproute2 iputils-ping ethtool
-    gojq bpftool libxdp1 xdp-tools python3-minimal wireguard-tools ppp)
+packages=(bash dash coreutils diffutils findutils grep sed mawk procps util-linux mount iproute2 iputils-ping ethtool jq
+    bpftool libxdp1 xdp-tools python3-minimal wireguard-tools ppp)
 
 # The log of a healthy kernel contains none of these.
 splats='BUG:|WARNING: |Oops|Kernel panic|general protection|Call Trace|cut here|rcu.*stall|soft lockup'

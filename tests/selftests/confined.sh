@@ -93,7 +93,7 @@ says_the_same() {
                 # shellcheck disable=SC2086
                 "$SIEVE" $way --json build --seed 1 $options -o "$WORK/one.sieve" "$WORK/$list" >"$WORK/out$way" \
                     2>"$WORK/err$way" || status=$?
-                { echo "exit $status" && jq 'del(.seconds)' "$WORK/out$way" && cat "$WORK/skipped"; } \
+                { echo "exit $status" && jq -S 'del(.seconds)' "$WORK/out$way" && cat "$WORK/skipped"; } \
                     >"$WORK/all$way" 2>/dev/null || true
             done
             cmp "$WORK/all" "$WORK/all--no-sandbox" || fail "$list $options: $(cat "$WORK/all" "$WORK/all--no-sandbox")"

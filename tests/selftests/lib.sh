@@ -31,9 +31,6 @@ verdicts_job=
 # Seconds after which a wait counts as a hang. No result may depend on it: tests wait for events.
 export PATIENCE=${PATIENCE:-300}
 
-# Starts in a tenth of jq's time, most of which jq takes to read its own library. Emulated, that is a second.
-jq() { gojq "$@"; }
-
 # --- KTAP ---------------------------------------------------------------------------------------------------
 
 skip_all() {
@@ -169,7 +166,7 @@ cleanup() {
 setup() {
     local tool
     [ "$(id -u)" -eq 0 ] || skip_all "root is needed"
-    for tool in ip nsenter python3 bpftool gojq; do
+    for tool in ip nsenter python3 bpftool jq; do
         command -v "$tool" >/dev/null || skip_all "$tool is not installed"
     done
     [ -x "$SIEVE" ] && [ -e "$OBJECT" ] && [ -e "$TC_OBJECT" ] || skip_all "nothing is built: run make first"
