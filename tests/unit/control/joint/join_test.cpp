@@ -81,10 +81,12 @@ TEST_F(Join, OthersAreLeftOutAndNamed) {
     SetSpec prefixes = set("prefixes", "198.51.100.0/24");
     prefixes.feed.build.kind.kind = SIEVE_KIND_BLOCKED;
     SetSpec ranges = set("ranges", "198.51.100.0/25");
-    const auto applied = apply(
-        kernel,
-        table({live, set("a", "192.0.2.1"), verified, destination, prefixes, set("b", "192.0.2.2"), ranges}),
-        observer());
+    SetSpec marks = set("marks", "192.0.2.7");
+    marks.feed.build.spare.hits = true;
+    const auto applied = apply(kernel,
+                               table({live, set("a", "192.0.2.1"), verified, destination, prefixes,
+                                      set("b", "192.0.2.2"), ranges, marks}),
+                               observer());
     ASSERT_TRUE(applied) << applied.error().message;
     ASSERT_TRUE(applied->joined);
     EXPECT_EQ(applied->joined->sets, (std::vector<std::string>{"a", "b"}));
@@ -93,6 +95,7 @@ TEST_F(Join, OthersAreLeftOutAndNamed) {
     EXPECT_TRUE(remarked("set destination is not joined: more sets have other fields"));
     EXPECT_TRUE(remarked("set prefixes is not joined: it has prefixes"));
     EXPECT_TRUE(remarked("set ranges is not joined: kind ranges holds ranges"));
+    EXPECT_TRUE(remarked("set marks is not joined: it marks its hits"));
     EXPECT_EQ(number("live"), std::nullopt);
     EXPECT_EQ(number("b"), 1U);
 }
