@@ -61,6 +61,13 @@ uint128 random_address(std::mt19937_64& random, bool ipv6) {
     return static_cast<uint128>(random() | 1) << 64 | random();
 }
 
+/// The same, of those that a table with marks can hold.
+uint128 random_markable_address(std::mt19937_64& random, bool ipv6) {
+    const uint128 one = random_address(random, ipv6);
+    return address_number(sieve_exact_unmarked(static_cast<std::uint64_t>(one >> 64)),
+                          static_cast<std::uint64_t>(one));
+}
+
 /// The number of the address in a set's copy of the key.
 uint128 number_of(const sieve_key& key) {
     return address_number(key.word[0], key.word[1]);
@@ -99,13 +106,17 @@ struct Memory {
         ASSERT_EQ(listed->size(), all.size());
         ASSERT_TRUE(all == members) << all.size() << " keys listed, " << members.size() << " expected";
     }
-    /// Whether exactly these are marked.
-    void expect_marked(const Addresses& hit) const {
+    [[nodiscard]] Addresses marked() const {
         Addresses marked;
-        ASSERT_TRUE(
+        EXPECT_TRUE(
             exact_kind.for_each_entry(lookup, lines, 0, [&](const sieve_key& key, std::uint64_t, bool mark) {
                 if (mark) marked.insert(number_of(key));
             }));
+        return marked;
+    }
+    /// Whether exactly these are marked.
+    void expect_marked(const Addresses& hit) const {
+        const Addresses marked = this->marked();
         ASSERT_TRUE(marked == hit) << marked.size() << " keys marked, " << hit.size() << " expected";
     }
 };
@@ -148,10 +159,8 @@ void follows_a_set(std::size_t keys, std::uint64_t ipv6_share, std::size_t round
                    std::uint32_t marks = 0) {
     std::mt19937_64 random(seed);
     const auto fresh = [&] {
-        const uint128 one = random_address(random, random() % 100 < ipv6_share);
-        return marks == 0 ? one
-                          : address_number(sieve_exact_unmarked(static_cast<std::uint64_t>(one >> 64)),
-                                           static_cast<std::uint64_t>(one));
+        const bool ipv6 = random() % 100 < ipv6_share;
+        return marks != 0 ? random_markable_address(random, ipv6) : random_address(random, ipv6);
     };
     Addresses members, hit;
     while (members.size() < keys) members.insert(fresh());
@@ -543,8 +552,8 @@ class Epoch {
         for (const std::uint32_t line : {at.first, at.second})
             for (int place = 0; place < SIEVE_EXACT_IPV6_WAYS; place++)
                 if (always([&](const Memory& memory) {
-                        return exact::address_at(memory.lines[sieve_exact_ipv6_line(&exact) + line], place) ==
-                               address;
+                        return exact::address_at(memory.lines[sieve_exact_ipv6_line(&exact) + line], place,
+                                                 exact.marks) == address;
                     }))
                     return true;
         return false;
@@ -567,8 +576,9 @@ class Epoch {
             for (int place = 0; place < SIEVE_EXACT_IPV6_WAYS; place++)
                 for (const State& one : states_)
                     for (const State& two : states_) {
+                        const std::uint64_t upper = one.memory.lines[line].word[place];
                         const uint128 address =
-                            address_number(one.memory.lines[line].word[place],
+                            address_number(exact.marks != 0 ? sieve_exact_unmarked(upper) : upper,
                                            two.memory.lines[line].word[place + SIEVE_EXACT_IPV6_WAYS]);
                         if (!is_ipv4(address)) all.insert(address);
                     }
@@ -631,8 +641,8 @@ class Epoch {
     std::span<const State> states_;
 };
 
-/// What the next writer makes of a state in which the writer died.
-void settles(Memory memory, const Addresses& stay, const Addresses& may_be) {
+/// What the next writer makes of a state in which the writer died. `hit`: the members that had marks.
+void settles(Memory memory, const Addresses& stay, const Addresses& may_be, const Addresses& hit) {
     const auto table = memory.open();
     if (table->unsettled()) {
         const std::uint64_t changes = memory.file.changes;
@@ -652,6 +662,10 @@ void settles(Memory memory, const Addresses& stay, const Addresses& may_be) {
     listed->for_each(0, listed->size(), [&](const sieve_key& key) { all.insert(number_of(key)); });
     EXPECT_TRUE(std::includes(all.begin(), all.end(), stay.begin(), stay.end())) << "a member is lost";
     EXPECT_TRUE(std::includes(may_be.begin(), may_be.end(), all.begin(), all.end())) << "a stranger came";
+    const Addresses marked = memory.marked();
+    for (const uint128 address : marked) EXPECT_TRUE(hit.contains(address)) << "a mark came by itself";
+    for (const uint128 address : hit)
+        EXPECT_TRUE(marked.contains(address) || !stay.contains(address)) << "a mark is lost";
     memory.expect_holds(all);
 }
 
@@ -661,21 +675,34 @@ struct Seen {
     std::size_t unsettled = 0;
 };
 
+enum class Sort : std::uint8_t { plain, ends, marks };
+
 /// One change of a table that is nearly full, so that keys move.
 Seen watch_a_change(std::size_t keys, std::uint64_t ipv6_share, std::size_t come, std::uint64_t seed,
-                    std::size_t refill, bool ends) {
+                    std::size_t refill, Sort sort) {
     std::mt19937_64 random(seed);
-    const auto fresh = [&] { return random_address(random, random() % 100 < ipv6_share); };
+    const bool ends = sort == Sort::ends;
+    const auto fresh = [&] {
+        const bool ipv6 = random() % 100 < ipv6_share;
+        return sort == Sort::marks ? random_markable_address(random, ipv6) : random_address(random, ipv6);
+    };
     Addresses members;
     while (members.size() < keys) members.insert(fresh());
     const std::uint64_t end = ends ? program_now() + hour : never_ends;
-    Memory memory(
-        built(members, 0, 0, seed, ends ? exact::ends_for(keys, 2 * hour, program_now()) : exact::Values()));
+    Memory memory(built(members, 0, 0, seed,
+                        ends ? exact::ends_for(keys, 2 * hour, program_now()) : exact::Values(),
+                        sort == Sort::marks ? 1 : 0));
     // Fill it until there is no room for one more.
     for (std::size_t i = 0; i < refill; i++) {
         const uint128 one = fresh();
         const auto did = memory.open()->change(set_of(Addresses()), set_of(Addresses{one}), no_wait, end);
         if (did->full.empty()) members.insert(one);
+    }
+    Addresses hit;
+    for (const uint128 member : members) {
+        if (sort != Sort::marks || random() % 2 == 0) continue;
+        memory.open()->mark(key_of(member));
+        hit.insert(member);
     }
     Addresses out, in;
     for (std::size_t i = 0; i < come; i++) {
@@ -709,7 +736,7 @@ Seen watch_a_change(std::size_t keys, std::uint64_t ipv6_share, std::size_t come
         first = last + 1;
     }
     for (const State& state : states) {
-        settles(state.memory, stay, may_be);
+        settles(state.memory, stay, may_be, hit);
         seen.unsettled +=
             reinterpret_cast<const sieve_exact_ipv6&>(state.memory.lines.front()).unsettled != 0;
         if (testing::Test::HasFailure()) return seen;
@@ -722,8 +749,8 @@ TEST(ExactLiveTable, MissesNoMemberInAnyStateAndSettlesEachOfThem) {
     const auto watch = [&](std::size_t keys, std::uint64_t share, std::size_t come, std::size_t refill) {
         for (std::uint64_t seed = 1; seed <= 2; seed++) {
             SCOPED_TRACE(fmt::format("{} keys, {}% of IPv6, {} come, seed {}", keys, share, come, seed));
-            for (const bool ends : {false, true}) {
-                const Seen seen = watch_a_change(keys, share, come, seed, refill, ends);
+            for (const Sort sort : {Sort::plain, Sort::ends, Sort::marks}) {
+                const Seen seen = watch_a_change(keys, share, come, seed, refill, sort);
                 if (testing::Test::HasFailure()) return;
                 all.states += seen.states;
                 all.waits += seen.waits;
