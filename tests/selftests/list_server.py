@@ -12,6 +12,7 @@ host; NAME.proxy-user holds the USER:PASSWORD that it wants. What was asked for 
 
 import base64
 import http.server
+import os
 import pathlib
 import sys
 import time
@@ -39,7 +40,7 @@ class Lists(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         path = self.server.folder / pathlib.PurePosixPath(self.path).name
-        print(path.name, flush=True)
+        os.write(1, f"{path.name}\n".encode())  # at once: print() lets another thread write between name and line end
         hangs = path.with_name(path.name + ".hangs")
         if hangs.exists():
             while hangs.exists():
