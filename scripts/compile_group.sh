@@ -10,8 +10,7 @@ group=$1 object=$2
 shift 2
 base=${object%.o}
 # GCC 12 warns for nothing where it inlines much, and takes a source of the group for a header.
-compiler=("$@" -Wno-unknown-warning-option -Wno-restrict -Wno-array-bounds \
-    -Wno-subobject-linkage)
+compiler=("$@" -Wno-unknown-warning-option -Wno-restrict -Wno-array-bounds -Wno-subobject-linkage)
 rm -f "$base".part-*
 : >"$base.d.new"
 mapfile -t sources < <(sed -n 's/^#include "\(.*\.cpp\)"$/\1/p' "$group")

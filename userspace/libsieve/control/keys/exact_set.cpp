@@ -31,11 +31,6 @@ constexpr std::size_t many = std::size_t{1} << 16;
 
 constexpr int snapshots = 3;
 
-tl::unexpected<Error> not_intact(const std::string& name, const Error& fault) {
-    return kernel_refused(
-        fmt::format("the table of set {} is damaged ({}); swap in a new one", name, fault.message));
-}
-
 Status check_request(const std::string& set, const KeyRequest& request) {
     if (request.change == KeyChange::insert_again)
         return invalid_request(
@@ -203,37 +198,6 @@ Result<InPlace> change_in_place(Kernel& kernel, const HookName& name, const std:
 }
 
 } // namespace
-
-bool lists_and_changes(const sieve_lookup& lookup) {
-    const FilterKind& kind = kind_of(lookup);
-    return kind.exact() != nullptr && kind.facts().changes_live;
-}
-
-Result<KeySet> OpenTable::list() const {
-    return kind_of(filter->lookup()).exact()->list(filter->lookup(), filter->lines());
-}
-
-Status OpenTable::for_each_entry(std::uint64_t now, const VisitEntry& visit) const {
-    return kind_of(filter->lookup()).exact()->for_each_entry(filter->lookup(), filter->lines(), now, visit);
-}
-
-bool OpenTable::has_ends() const {
-    return kind_of(filter->lookup()).exact()->has_ends(filter->lookup(), filter->lines());
-}
-
-Result<OpenTable> open_table(Filters& kernel, const std::string& name, std::uint32_t map_id) {
-    OpenTable open;
-    SIEVE_ASSIGN(open.filter, kernel.open_filter(map_id));
-    RunningFilter& filter = *open.filter;
-    auto table = kind_of(filter.lookup()).exact()->open_table(filter.lookup(), filter.file(), filter.lines());
-    if (!table) return not_intact(name, table.error());
-    open.table = std::move(*table);
-    if (!open.table->unsettled()) return open;
-    const Status settled = open.table->settle([&] { return kernel.grace_period(); });
-    if (!settled && settled.error().kind == ErrorKind::bad_input) return not_intact(name, settled.error());
-    SIEVE_TRY(settled);
-    return open;
-}
 
 Result<KeysChanged> change_exact_set(Kernel& kernel, const HookName& name, const std::string& set,
                                      const Members& members, const KeyRequest& request,

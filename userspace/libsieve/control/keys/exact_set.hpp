@@ -3,40 +3,20 @@
 // is no doubt about what is a member, and nothing has to be noted beside the table.
 #pragma once
 
-#include <functional>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "libsieve/control/access/in_force.hpp"
 #include "libsieve/control/access/kernel.hpp"
+#include "libsieve/control/access/open_table.hpp"
 #include "libsieve/control/keys/change_keys.hpp"
 #include "libsieve/control/keys/list_keys.hpp"
 #include "libsieve/control/spec/observer.hpp"
 #include "libsieve/control/spec/safety.hpp"
-#include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::control {
-
-// A set in force whose table is open for changes, as its last writer left it or settled. The lock is held.
-struct OpenTable {
-    std::unique_ptr<RunningFilter> filter; // owns what the table changes
-    std::unique_ptr<ChangeableTable> table;
-
-    // All members, each once.
-    [[nodiscard]] Result<KeySet> list() const;
-    // Entries that have ended by `now` included.
-    [[nodiscard]] Status for_each_entry(std::uint64_t now, const VisitEntry& visit) const;
-    [[nodiscard]] bool has_ends() const;
-};
-
-// Whether sets of this kind list their keys and let them change one by one.
-[[nodiscard]] bool lists_and_changes(const sieve_lookup& lookup);
-
-// Opens the set's table, and settles it if its last writer died.
-[[nodiscard]] Result<OpenTable> open_table(Filters& kernel, const std::string& name, std::uint32_t map_id);
 
 // change_keys() for such a set. A set that has no room for the keys, or that gets very many of them, is
 // listed and built anew with them, with room for more, tested, and swapped in; what others change meanwhile
