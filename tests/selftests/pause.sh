@@ -46,15 +46,18 @@ managed() {
     done
     [ "$(sieve --json status "$IN_IF" | jq -c .interfaces)" = "$before" ] || fail "something has changed"
     refused 4 "\`xdp-sieve pause $IN_IF\`" sieve unload "$IN_IF"
-    # Nor may a hook be changed that the configuration names and that has no program yet.
+    # Nor may a hook be changed that the configuration names and that has no program yet. Any one set that had its list
+    # would bring the program.
     stop
     reset_interfaces
-    rm -r "$STATE" "$LISTS/bad.txt"
+    rm -r "$STATE" "$LISTS/bad.txt" "$LISTS/friends/a.txt" "$LISTS/live.txt"
     start
     says "$IN_IF: nothing is in force yet"
     refused 4 "$IN_IF: xdp-sieved .* manages it and" sieve load "$IN_IF" "bad=$WORK/bad.sieve"
     [ -z "$(program_id)" ] || fail "a program is there"
     printf '%s\n' "$MEMBER" 203.0.113.64/28 >"$LISTS/bad.txt"
+    echo "$FRIEND" >"$LISTS/friends/a.txt"
+    echo 203.0.113.9 >"$LISTS/live.txt"
     says 'set bad: a new list with 2 entries'
     await_set bad
     # Another hook is nobody's.
