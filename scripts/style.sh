@@ -112,11 +112,23 @@ type_names() {
     }
 }
 
+# The wording of a refusal belongs to a test that exists. That a test still has the refusal, the test itself finds.
+recorded_messages() {
+    local place orphans=0
+    while IFS= read -r place; do
+        grep -qsF "\"${place#*: }\"" "tests/selftests/${place%%: *}" || {
+            echo "no such test: $place"
+            orphans=1
+        }
+    done < <(grep -hv -e '^#' -e '^ ' tests/selftests/messages/* | sort -u)
+    return "$orphans"
+}
+
 # What comments and docs call by its name must have that name.
 stale_names() { scripts/stale_names.py; }
 
 echo "KTAP version 1"
-echo "1..14"
+echo "1..15"
 rule "every file has an SPDX line" licence_lines
 rule "each side has its licence" licence_sides
 rule "shell scripts pass shellcheck" shell_scripts
@@ -128,6 +140,7 @@ rule "pages link to what exists, and have one reader" page_links
 rule "docs/format.md is true (scripts/format_page.py --write)" format_page
 rule "comments and docs name what exists (scripts/stale_names.py)" stale_names
 rule "no word of the glossary's last table is in use" forbidden_words
+rule "recorded messages belong to tests (tests/selftests/messages)" recorded_messages
 rule "rooms include only rooms below them (userspace/rooms)" rooms
 rule "no two headers of libsieve define a type of the same name" type_names
 rule "what packets read has its SIEVE_ABI (scripts/abi_digest.py)" abi_number

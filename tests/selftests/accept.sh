@@ -38,7 +38,7 @@ daemon() {
     start
     says 'set bad: a new list with 1000 entries'
     in_force 1000
-    refused 1 'set bad: nothing of it was refused' accept bad
+    refused 1 accept bad
     many 100
     # shellcheck disable=SC2016 # a command for people
     says 'set bad: .*lost 90.0%.*, or take just this list, once, with `xdp-sieve accept bad --config .*` \(refused'
@@ -64,7 +64,7 @@ shrink had refused it" "$WORK/out" || fail "$(cat "$WORK/out")"
         .addresses.ipv4 == 100' "$WORK/out" >/dev/null || fail "$(cat "$WORK/out")"
     says 'set bad: a new list with 100 entries \(before: 1000\)'
     in_force 100
-    refused 1 'set bad: nothing of it was refused' accept bad
+    refused 1 accept bad
     await_line "$WORK/notified" "^STATUS=2 sets in force on $IN_IF\$"
     # It was for once.
     many 1000
@@ -99,22 +99,21 @@ apply() {
     in_force 1000
     echo '# none' >"$LISTS/bad.txt"
     # shellcheck disable=SC2016 # a command for people
-    refused 3 'set bad: its list is empty: .*, or take just this list, once, with `xdp-sieve accept bad --config' \
-        sieve apply "$CONFIG"
+    refused 3 sieve apply "$CONFIG"
     in_force 1000
     accept bad >/dev/null
     sieve -q apply "$CONFIG"
     verdicts <<<"pass udp 11.0.0.7 $IN4 1 2"
     sieve apply "$CONFIG" | grep -qx 'nothing to do' || fail "it was not the last answer"
-    refused 1 'nothing of it was refused' accept bad
-    refused 1 'set friends: nothing of it was refused' accept friends
-    refused 2 'there is no set freinds, did you mean friends\?' accept freinds
-    refused 2 'there is no set /etc/passwd$' accept /etc/passwd
+    refused 1 accept bad
+    refused 1 accept friends
+    refused 2 accept freinds
+    refused 2 accept /etc/passwd
     # Who only looks changes nothing.
     many 3000
     printf '[set.bad.guards]\nmost-growth = 2\n' >>"$CONFIG"
-    refused 3 'if it is meant, change most-growth in \[set.bad.guards\]$' sieve apply --check "$CONFIG"
-    refused 1 'nothing of it was refused' accept bad
+    refused 3 sieve apply --check "$CONFIG"
+    refused 1 accept bad
 }
 
 # The lists of sets that change in place have guards, too.
@@ -134,7 +133,7 @@ in_place() {
 drop udp 11.0.0.7 $IN4 1 2
 pass udp 11.0.3.7 $IN4 1 2
 END
-    refused 1 'nothing of it was refused' accept bad
+    refused 1 accept bad
     stop
 }
 set_in_force() { [ "$(of_set status bad name)" = bad ]; }

@@ -51,7 +51,7 @@ END
 
 # One clear error for each, and nothing is changed.
 archives_that_are_none() {
-    local before
+    local before bomb_size
     seq -f '203.0.113.%g' 1 100 >"$WORK/plain"
     sieve -q load "$IN_IF" "bad=$WORK/plain"
     before=$(state)
@@ -62,21 +62,23 @@ archives_that_are_none() {
     mkdir "$WORK/folder" && (cd "$WORK" && zip -qr folder.zip folder && zip -q -P x locked.zip plain)
     zip -qj "$WORK/two.zip" "$WORK/plain" "$WORK/plain.gz"
     head -c 100000000 /dev/zero | tr '\0' '\n' | zstd -q >"$WORK/bomb"
-    rejected cut 'damaged or cut short: gzip'
-    rejected nested 'holds another archive \(xz\), expected a list as text'
-    rejected tar 'holds another archive \(tar\)'
-    rejected folder.zip 'the zip archive holds no file'
-    rejected locked.zip 'plain is encrypted, expected an archive without a password'
-    rejected two.zip 'holds another archive \(gzip\)'
-    rejected bomb 'unpack to more than 500 times as many, the limit'
+    rejected cut
+    rejected nested
+    rejected tar
+    rejected folder.zip
+    rejected locked.zip
+    rejected two.zip
+    bomb_size=$(stat -c %s "$WORK/bomb")
+    varies+=(bomb_size)
+    rejected bomb
     unchanged "$before"
     [ ! -e "$WORK/none.sieve" ]
 }
 rejected() {
-    refused 3 "$1: .*$2" sieve build -o "$WORK/none.sieve" "$WORK/$1"
-    refused 3 "$1: .*$2" sieve build --skip-invalid -o "$WORK/none.sieve" "$WORK/$1"
-    refused 3 "$1: .*$2" sieve swap "$IN_IF" "bad=$WORK/$1"
-    refused 3 "standard input: .*$2" sieve load "$IN_IF" bad=- <"$WORK/$1"
+    refused 3 sieve build -o "$WORK/none.sieve" "$WORK/$1"
+    refused 3 sieve build --skip-invalid -o "$WORK/none.sieve" "$WORK/$1"
+    refused 3 sieve swap "$IN_IF" "bad=$WORK/$1"
+    refused 3 sieve load "$IN_IF" bad=- <"$WORK/$1"
 }
 
 ktap_run \

@@ -47,7 +47,7 @@ load_auto() { by_load; works native; }
 
 load_other_mode() {
     attach xdpgeneric
-    refused 2 'skb' sieve load -m native "$IN_IF" "bad=$WORK/bad.sieve"
+    refused 2 sieve load -m native "$IN_IF" "bad=$WORK/bad.sieve"
     sieve -q load -m skb "$IN_IF" "bad=$WORK/bad.sieve"
 }
 

@@ -9,16 +9,16 @@ image "$WORK/good.sieve" src 203.0.113.1 203.0.113.2 203.0.113.3
 SIZE=$(stat -c %s "$WORK/good.sieve")
 
 # Every command that reads a set must refuse it, and the program in force must stay as it was.
-# set_refused CODE PATTERN FILE
+# set_refused CODE FILE
 set_refused() {
     local before
     attach
     sieve -q load "$IN_IF" "bad=$WORK/good.sieve"
     before=$(state)
-    refused "$1" "$2" sieve swap "$IN_IF" "bad=$3"
-    refused "$1" "$2" sieve load "$IN_IF" "bad=$3"
+    refused "$1" sieve swap "$IN_IF" "bad=$2"
+    refused "$1" sieve load "$IN_IF" "bad=$2"
     # Not even the sets before and after the bad one are loaded.
-    refused "$1" "$2" sieve load --default drop "$IN_IF" "other=$WORK/good.sieve" "bad=$3" "more=$WORK/good.sieve"
+    refused "$1" sieve load --default drop "$IN_IF" "other=$WORK/good.sieve" "bad=$2" "more=$WORK/good.sieve"
     unchanged "$before"
     verdicts <<END
 drop udp 203.0.113.1 $IN4 1 2
@@ -26,27 +26,25 @@ pass udp 203.0.113.9 $IN4 1 2
 END
     # On an interface without a program, the command leaves none.
     reset_interfaces
-    refused "$1" "$2" sieve load "$IN_IF" "bad=$3"
+    refused "$1" sieve load "$IN_IF" "bad=$2"
     [ -z "$(program_id)" ] || fail "a load that failed has attached the program"
 }
 
-# build_refused PATTERN FEED...: the build writes no image, and leaves an existing one alone.
+# build_refused FEED...: the build writes no image, and leaves an existing one alone.
 build_refused() {
-    local pattern=$1
-    shift
     rm -f "$WORK/new.sieve"
-    refused 3 "$pattern" sieve build -o "$WORK/new.sieve" "$@"
+    refused 3 sieve build -o "$WORK/new.sieve" "$@"
     [ ! -e "$WORK/new.sieve" ] || fail "an image was written"
     cp "$WORK/good.sieve" "$WORK/old.sieve"
-    refused 3 "$pattern" sieve build -o "$WORK/old.sieve" "$@"
+    refused 3 sieve build -o "$WORK/old.sieve" "$@"
     cmp "$WORK/good.sieve" "$WORK/old.sieve" || fail "the old image was overwritten"
     [ -z "$(find "$WORK" -name '*.sieve?*')" ] || fail "left behind: $(find "$WORK" -name '*.sieve?*')"
 }
 
 malformed_line() {
     printf '%s\n' "# comment" 203.0.113.1 "203.0.113.256 7" 203.0.113.3 >"$WORK/feed"
-    build_refused 'feed:3: .*203\.0\.113\.256' "$WORK/feed"
-    set_refused 3 'feed:3: ' "$WORK/feed"
+    build_refused "$WORK/feed"
+    set_refused 3 "$WORK/feed"
     # With the option, the build counts the line and goes on.
     sieve -q build --skip-invalid -o "$WORK/some.sieve" "$WORK/feed" 2>/dev/null
     [ "$(sieve --json inspect "$WORK/some.sieve" | jq -c '[.keys, .skipped_lines]')" = '[2,1]' ] ||
@@ -55,72 +53,72 @@ malformed_line() {
 
 html_page() {
     printf '%s\n' '<!DOCTYPE html>' '<title>203.0.113.1</title>' >"$WORK/feed"
-    build_refused 'feed: found an HTML page, expected a list' "$WORK/feed"
-    set_refused 3 'feed: found an HTML page, expected a list' "$WORK/feed"
-    refused 3 'feed: found an HTML page' sieve build --skip-invalid -o "$WORK/new.sieve" "$WORK/feed"
+    build_refused "$WORK/feed"
+    set_refused 3 "$WORK/feed"
+    refused 3 sieve build --skip-invalid -o "$WORK/new.sieve" "$WORK/feed"
 }
 
 empty_feed() {
     printf '%s\n' "# nothing" "" "; here" >"$WORK/feed"
-    build_refused 'feed' "$WORK/feed"
+    build_refused "$WORK/feed"
     : >"$WORK/feed"
-    build_refused 'feed' "$WORK/feed"
-    set_refused 3 'feed' "$WORK/feed"
+    build_refused "$WORK/feed"
+    set_refused 3 "$WORK/feed"
 }
 
 binary_feed() {
     head -c 4096 "$OBJECT" >"$WORK/feed"
-    build_refused 'feed:1: ' "$WORK/feed"
-    set_refused 3 'feed:1: ' "$WORK/feed"
+    build_refused "$WORK/feed"
+    set_refused 3 "$WORK/feed"
 }
 
 # The line never ends, so only its first bytes can be judged.
 endless_line() {
-    refused 3 'zero:1: found a line of more than 4096 bytes' sieve build -o "$WORK/new.sieve" /dev/zero
-    refused 3 'standard input:1: found a line of more' sieve build -o "$WORK/new.sieve" - < <(tr '\0' x </dev/zero)
+    refused 3 sieve build -o "$WORK/new.sieve" /dev/zero
+    refused 3 sieve build -o "$WORK/new.sieve" - < <(tr '\0' x </dev/zero)
 }
 
 # A protocol that is an extension header's in IPv6, and one that is not.
 ipv6_protocols() {
     printf '%s\n' "2001:db8::1 139" "192.0.2.1 51" "2001:db8::1 51" >"$WORK/feed"
-    refused 3 'feed:3: found the protocol 51 with an IPv6 address' sieve build --key src,proto \
+    refused 3 sieve build --key src,proto \
         -o "$WORK/new.sieve" "$WORK/feed"
 }
 
 # A terminal must not obey an argument.
 control_characters() {
     local evil=$'\e[31mx'
-    refused 2 '\\x1b\[31mx' sieve load "$IN_IF" "$evil=$WORK/good.sieve"
-    refused 4 '\\x1b\[31mx' sieve status "$evil"
-    refused 2 '\\x1b\[31mx' sieve "$evil"
-    refused 2 '\\x1b\[31mx' sieve load --default "$evil" "$IN_IF" "bad=$WORK/good.sieve"
+    refused 2 sieve load "$IN_IF" "$evil=$WORK/good.sieve"
+    refused 4 sieve status "$evil"
+    refused 2 sieve "$evil"
+    refused 2 sieve load --default "$evil" "$IN_IF" "bad=$WORK/good.sieve"
 }
 
 missing_file() {
-    build_refused 'nowhere.*No such file' "$WORK/nowhere"
-    set_refused 3 'nowhere.*No such file' "$WORK/nowhere"
+    build_refused "$WORK/nowhere"
+    set_refused 3 "$WORK/nowhere"
 }
 
 directory() {
     mkdir -p "$WORK/folder"
-    build_refused 'folder: no list there, expected at least one' "$WORK/folder"
-    set_refused 3 'folder: no list there, expected at least one' "$WORK/folder"
+    build_refused "$WORK/folder"
+    set_refused 3 "$WORK/folder"
 }
 
 truncated() {
     local size
     for size in 4 63 64 320 $((SIZE - 64)) $((SIZE - 1)); do
         head -c "$size" "$WORK/good.sieve" >"$WORK/cut.sieve"
-        refused 3 'cut\.sieve' sieve inspect "$WORK/cut.sieve"
-        refused 3 'cut\.sieve' sieve query "$WORK/cut.sieve" 203.0.113.1
+        refused 3 sieve inspect "$WORK/cut.sieve"
+        refused 3 sieve query "$WORK/cut.sieve" 203.0.113.1
     done
-    set_refused 3 'cut\.sieve' "$WORK/cut.sieve"
+    set_refused 3 "$WORK/cut.sieve"
 }
 
 too_long() {
     { cat "$WORK/good.sieve" && head -c 64 /dev/zero; } >"$WORK/long.sieve"
-    refused 3 'long\.sieve' sieve inspect "$WORK/long.sieve"
-    set_refused 3 'long\.sieve' "$WORK/long.sieve"
+    refused 3 sieve inspect "$WORK/long.sieve"
+    set_refused 3 "$WORK/long.sieve"
 }
 
 # Flips one bit, anywhere: kind, geometry, hash key, checksum, statistics, filter, witnesses.
@@ -135,43 +133,43 @@ flipped() {
     local at
     for at in 4 5 6 7 8 16 64 72 80 88 128 256 320 383 384 $((SIZE - 64)) $((SIZE - 1)); do
         flip "$at" $((at % 8))
-        refused 3 'flipped\.sieve' sieve inspect "$WORK/flipped.sieve"
+        refused_with 3 'flipped\.sieve: ' sieve inspect "$WORK/flipped.sieve"
     done
     flip 320 5
-    set_refused 3 'flipped\.sieve' "$WORK/flipped.sieve"
+    set_refused 3 "$WORK/flipped.sieve"
 }
 
 # An image of another format or byte order is not recognised as an image, so it can only be a feed.
 foreign_image() {
     flip 0 1
-    refused 3 'flipped\.sieve' sieve inspect "$WORK/flipped.sieve"
-    set_refused 3 'flipped\.sieve' "$WORK/flipped.sieve"
+    refused 3 sieve inspect "$WORK/flipped.sieve"
+    set_refused 3 "$WORK/flipped.sieve"
     python3 -c '
 import sys
 data = bytearray(open(sys.argv[1], "rb").read())
 for at in range(0, len(data), 4): data[at:at + 4] = data[at:at + 4][::-1]
 open(sys.argv[2], "wb").write(data)' "$WORK/good.sieve" "$WORK/swapped.sieve"
-    set_refused 3 'swapped\.sieve' "$WORK/swapped.sieve"
+    set_refused 3 "$WORK/swapped.sieve"
 }
 
 # An image whose checksum is right but that misses its own members fails the preflight. Making one takes the real
 # checksum, so the unit tests cover it. Here, an image is given where a feed is expected.
-image_as_feed() { build_refused 'good\.sieve' "$WORK/good.sieve"; }
+image_as_feed() { build_refused "$WORK/good.sieve"; }
 
 missing_interface() {
-    refused 4 'nowhere0' sieve load nowhere0 "bad=$WORK/good.sieve"
-    refused 4 'nowhere0' sieve swap nowhere0 "bad=$WORK/good.sieve"
-    refused 4 'nowhere0' sieve remove nowhere0 bad
-    refused 4 'nowhere0' sieve unload nowhere0
-    refused 4 'nowhere0' sieve status nowhere0
-    refused 4 'nowhere0' sieve stats nowhere0
+    refused 4 sieve load nowhere0 "bad=$WORK/good.sieve"
+    refused 4 sieve swap nowhere0 "bad=$WORK/good.sieve"
+    refused 4 sieve remove nowhere0 bad
+    refused 4 sieve unload nowhere0
+    refused 4 sieve status nowhere0
+    refused 4 sieve stats nowhere0
 }
 
 nothing_attached() {
-    refused 1 'no xdp-sieve' sieve swap "$IN_IF" "bad=$WORK/good.sieve"
-    refused 1 'no xdp-sieve' sieve remove "$IN_IF" bad
-    refused 1 'no xdp-sieve' sieve unload "$IN_IF"
-    refused 1 'no xdp-sieve' sieve stats "$IN_IF"
+    refused 1 sieve swap "$IN_IF" "bad=$WORK/good.sieve"
+    refused 1 sieve remove "$IN_IF" bad
+    refused 1 sieve unload "$IN_IF"
+    refused 1 sieve stats "$IN_IF"
     [ -z "$(program_id)" ] || fail "attached something"
 }
 
@@ -180,51 +178,49 @@ usage() {
     attach
     sieve -q load "$IN_IF" "bad=$WORK/good.sieve"
     before=$(state)
-    refused 2 'expected a command; see .xdp-sieve --help' sieve
-    refused 2 'unknown command "fly"; see .xdp-sieve --help' sieve fly
-    refused 2 'unknown command "laod", did you mean load' sieve --json laod "$IN_IF"
-    refused 2 'xdp-sieve load --help' sieve load
-    refused 2 '.' sieve load "$IN_IF"
-    refused 2 'xdp-sieve load --help' sieve load --fast "$IN_IF" "bad=$WORK/good.sieve"
-    refused 2 'bad' sieve load "$IN_IF" bad
-    refused 2 'name' sieve load "$IN_IF" "b d=$WORK/good.sieve"
-    refused 2 'no dot in front' sieve load "$IN_IF" "..=$WORK/good.sieve"
-    refused 2 'name' sieve load "$IN_IF" "$(printf 'x%.0s' {1..32})=$WORK/good.sieve"
-    refused 2 'action' sieve load "$IN_IF" "bad=$WORK/good.sieve,action=eat"
-    refused 2 'set bad is given twice' sieve load "$IN_IF" "bad=$WORK/good.sieve" "bad=$WORK/good.sieve"
-    refused 2 'default' sieve load --default count "$IN_IF" "bad=$WORK/good.sieve"
-    refused 2 'number of flows is for replies that pass' \
-        sieve load --replies drop --max-flows 5000 "$IN_IF" "bad=$WORK/good.sieve"
-    refused 2 'number of flows is for replies that pass' sieve replies "$IN_IF" drop --max-flows 5000
-    refused 2 'number of flows is for replies that pass' \
-        sieve load --max-flows 5000 "$IN_IF" "bad=$WORK/good.sieve"
-    refused 2 '-m' sieve load -m fast "$IN_IF" "bad=$WORK/good.sieve"
-    refused 2 'action' sieve swap "$IN_IF" "bad=$WORK/good.sieve,action=pass"
-    refused 2 'key' sieve build --key source -o "$WORK/new.sieve" "$DATA/ipsum.txt"
-    refused 2 'kind.*round.*blocked' sieve build --kind round -o "$WORK/new.sieve" "$DATA/ipsum.txt"
-    refused 2 'xdp-sieve build --help' sieve build "$DATA/ipsum.txt"
-    refused 2 'fpr many' sieve build --fpr many -o "$WORK/new.sieve" "$DATA/ipsum.txt"
-    refused 2 'fpr=many: expected a number' sieve load "$IN_IF" "bad=$DATA/ipsum.txt,fpr=many"
-    refused 2 'false positive rate' sieve load "$IN_IF" "bad=$DATA/ipsum.txt,fpr=2"
-    refused 2 'bits per key' sieve swap "$IN_IF" "bad=$DATA/ipsum.txt,bits-per-key=1e9"
-    refused 2 'one of bits per key' sieve load "$IN_IF" "bad=$DATA/ipsum.txt,fpr=1e-3,memory=1M"
-    refused 2 'unknown option .speed=2' sieve load "$IN_IF" "bad=$DATA/ipsum.txt,speed=2"
-    refused 2 'takes no value' sieve load "$IN_IF" "bad=$DATA/ipsum.txt,skip-invalid=yes"
-    refused 2 'expected fpr=RATE' sieve load "$IN_IF" "bad=$DATA/ipsum.txt,fpr"
-    refused 2 'is an image.*kind and fpr' sieve load "$IN_IF" "bad=$WORK/good.sieve,kind=bloom,fpr=1e-3"
-    refused 2 'only feeds can be put together' sieve load "$IN_IF" "bad=$WORK/good.sieve,feed=$DATA/ipsum.txt"
-    refused 2 'stdin' sieve query "$WORK/good.sieve"
+    refused 2 sieve
+    refused 2 sieve fly
+    refused 2 sieve --json laod "$IN_IF"
+    refused_with 2 'xdp-sieve load --help' sieve load
+    refused_with 2 'xdp-sieve load --help' sieve load "$IN_IF"
+    refused_with 2 'xdp-sieve load --help' sieve load --fast "$IN_IF" "bad=$WORK/good.sieve"
+    refused 2 sieve load "$IN_IF" bad
+    refused 2 sieve load "$IN_IF" "b d=$WORK/good.sieve"
+    refused 2 sieve load "$IN_IF" "..=$WORK/good.sieve"
+    refused 2 sieve load "$IN_IF" "$(printf 'x%.0s' {1..32})=$WORK/good.sieve"
+    refused 2 sieve load "$IN_IF" "bad=$WORK/good.sieve,action=eat"
+    refused 2 sieve load "$IN_IF" "bad=$WORK/good.sieve" "bad=$WORK/good.sieve"
+    refused 2 sieve load --default count "$IN_IF" "bad=$WORK/good.sieve"
+    refused 2 sieve load --replies drop --max-flows 5000 "$IN_IF" "bad=$WORK/good.sieve"
+    refused 2 sieve replies "$IN_IF" drop --max-flows 5000
+    refused 2 sieve load --max-flows 5000 "$IN_IF" "bad=$WORK/good.sieve"
+    refused 2 sieve load -m fast "$IN_IF" "bad=$WORK/good.sieve"
+    refused 2 sieve swap "$IN_IF" "bad=$WORK/good.sieve,action=pass"
+    refused 2 sieve build --key source -o "$WORK/new.sieve" "$DATA/ipsum.txt"
+    refused 2 sieve build --kind round -o "$WORK/new.sieve" "$DATA/ipsum.txt"
+    refused_with 2 'xdp-sieve build --help' sieve build "$DATA/ipsum.txt"
+    refused 2 sieve build --fpr many -o "$WORK/new.sieve" "$DATA/ipsum.txt"
+    refused 2 sieve load "$IN_IF" "bad=$DATA/ipsum.txt,fpr=many"
+    refused 2 sieve load "$IN_IF" "bad=$DATA/ipsum.txt,fpr=2"
+    refused 2 sieve swap "$IN_IF" "bad=$DATA/ipsum.txt,bits-per-key=1e9"
+    refused 2 sieve load "$IN_IF" "bad=$DATA/ipsum.txt,fpr=1e-3,memory=1M"
+    refused 2 sieve load "$IN_IF" "bad=$DATA/ipsum.txt,speed=2"
+    refused 2 sieve load "$IN_IF" "bad=$DATA/ipsum.txt,skip-invalid=yes"
+    refused 2 sieve load "$IN_IF" "bad=$DATA/ipsum.txt,fpr"
+    refused 2 sieve load "$IN_IF" "bad=$WORK/good.sieve,kind=bloom,fpr=1e-3"
+    refused 2 sieve load "$IN_IF" "bad=$WORK/good.sieve,feed=$DATA/ipsum.txt"
+    refused 2 sieve query "$WORK/good.sieve"
     unchanged "$before"
     [ ! -e "$WORK/new.sieve" ] || fail "an image was written"
 }
 
 bad_keys() {
-    refused 3 '203\.0\.113' sieve query "$WORK/good.sieve" 203.0.113
-    refused 3 '.' sieve query "$WORK/good.sieve" "203.0.113.1,203.0.113.2"
+    refused 3 sieve query "$WORK/good.sieve" 203.0.113
+    refused 3 sieve query "$WORK/good.sieve" "203.0.113.1,203.0.113.2"
 }
 
 unwritable() {
-    refused 3 'folder/new\.sieve' sieve build -o "$WORK/no/folder/new.sieve" "$DATA/ipsum.txt"
+    refused 3 sieve build -o "$WORK/no/folder/new.sieve" "$DATA/ipsum.txt"
 }
 
 # Linux allows names that JSON does not. Bytes that are not UTF-8 are replaced, and the answer stays valid JSON.
@@ -238,10 +234,10 @@ strange_name() {
 
 # A command that takes minutes says at once that it would fail.
 bench_in_vain() {
-    refused 2 'keys x' inside "$IN" "$BENCH" --keys 1e4,x
-    refused 2 'table:x: expected a number' inside "$IN" "$BENCH" --prefixes table:x
-    refused 3 'no-such-list' inside "$IN" "$BENCH" --prefixes "$WORK/no-such-list"
-    refused 3 'no/folder' inside "$IN" "$BENCH" --quick -o "$WORK/no/folder/out.json"
+    refused 2 inside "$IN" "$BENCH" --keys 1e4,x
+    refused 2 inside "$IN" "$BENCH" --prefixes table:x
+    refused 3 inside "$IN" "$BENCH" --prefixes "$WORK/no-such-list"
+    refused 3 inside "$IN" "$BENCH" --quick -o "$WORK/no/folder/out.json"
 }
 
 # A command that succeeds, on the other hand, prints nothing on standard error.
@@ -264,15 +260,15 @@ deep_nesting() {
     python3 -c 'print("a = " + "[" * 150000)' >"$WORK/brackets.toml"
     python3 -c 'for i in range(200): print(".".join(["a"] * 1000) + " = [\n{", end="")' >"$WORK/lines.toml"
     for command in config apply; do
-        refused 3 'dots.toml:1:64: a key of over 32 parts' "$SIEVE" "$command" "$WORK/dots.toml"
-        refused 3 'head.toml:1:65: a key of over 32 parts' "$SIEVE" "$command" "$WORK/head.toml"
-        refused 3 'brackets.toml:1:37: nested deeper than 32 brackets' "$SIEVE" "$command" "$WORK/brackets.toml"
-        refused 3 'lines.toml:1:64: a key of over 32 parts' "$SIEVE" "$command" "$WORK/lines.toml"
+        refused 3 "$SIEVE" "$command" "$WORK/dots.toml"
+        refused 3 "$SIEVE" "$command" "$WORK/head.toml"
+        refused 3 "$SIEVE" "$command" "$WORK/brackets.toml"
+        refused 3 "$SIEVE" "$command" "$WORK/lines.toml"
     done
     python3 -c 'print("[" * 1000000 + "]" * 1000000)' >"$WORK/deep.json"
-    refused 3 'deep.json:.*nested deeper than' "$SIEVE" build --format json -o "$WORK/deep.sieve" "$WORK/deep.json"
+    refused 3 "$SIEVE" build --format json -o "$WORK/deep.sieve" "$WORK/deep.json"
     python3 -c 'print("{\"ip\":" * 1000000 + "1" + "}" * 1000000)' >"$WORK/deep.ndjson"
-    refused 3 'deep.ndjson:1:' "$SIEVE" build -o "$WORK/deep.sieve" "$WORK/deep.ndjson"
+    refused 3 "$SIEVE" build -o "$WORK/deep.sieve" "$WORK/deep.ndjson"
 }
 
 ktap_run \

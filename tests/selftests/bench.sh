@@ -104,7 +104,7 @@ case "\$*" in *address*) exit 1 ;; esac
 exec $(command -v ip) "\$@"
 END
     chmod +x "$WORK/broken/ip"
-    TOOLS=$WORK/broken refused 4 'ip link set sieve-rx address.* failed' bench --firewalls --keys 1e3
+    TOOLS=$WORK/broken refused_with 4 'ip link set sieve-rx address.* failed' bench --firewalls --keys 1e3
     nothing_is_left
 }
 

@@ -149,16 +149,16 @@ a_confirmed_change_stays() {
     local before
     sieve -q load "$IN_IF" "bad=$WORK/nobody" --confirm 86400
     before=$(sieve --json status "$IN_IF" | jq -c '.interfaces[0].sets')
-    refused 4 'on probation, and is taken back in [0-9]+ s unless it is confirmed; .xdp-sieve confirm' \
+    refused_with 4 'on probation, and is taken back in [0-9]+ s unless it is confirmed; .xdp-sieve confirm' \
         sieve swap "$IN_IF" "bad=$WORK/peer"
-    refused 4 'on probation' sieve load "$IN_IF" "bad=$WORK/peer"
-    refused 4 'on probation' sieve remove "$IN_IF" bad
+    refused_with 4 'on probation' sieve load "$IN_IF" "bad=$WORK/peer"
+    refused_with 4 'on probation' sieve remove "$IN_IF" bad
     [ "$before" = "$(sieve --json status "$IN_IF" | jq -c '.interfaces[0].sets')" ]
     sieve status "$IN_IF" | grep -q 'on probation: taken back in'
     sieve confirm "$IN_IF" | grep -q 'the last change is confirmed'
     ! on_probation || fail "still on probation"
     [ "$before" = "$(sieve --json status "$IN_IF" | jq -c '.interfaces[0].sets')" ]
-    refused 1 'no change is on probation' sieve confirm "$IN_IF"
+    refused 1 sieve confirm "$IN_IF"
     sieve -q swap "$IN_IF" "bad=$WORK/peer" --confirm 86400
     sieve --json confirm --take-back | jq -e '.verdict == "taken_back" and .interfaces[0].hook == "xdp"' >/dev/null
     [ "$before" = "$(sieve --json status "$IN_IF" | jq -c '.interfaces[0].sets')" ]
@@ -167,11 +167,11 @@ a_confirmed_change_stays() {
 too_late() {
     sieve -q load "$IN_IF" "bad=$WORK/peer" --confirm 1
     await is_over
-    refused 1 'taken back already' sieve confirm "$IN_IF"
+    refused 1 sieve confirm "$IN_IF"
     sieve status "$IN_IF" | grep -q 'not confirmed in time'
     sieve unload "$IN_IF"
-    refused 1 'has no xdp-sieve program' sieve confirm "$IN_IF"
-    refused 2 'confirm' sieve load "$IN_IF" "bad=$WORK/peer" --confirm 0
+    refused 1 sieve confirm "$IN_IF"
+    refused_with 2 'confirm' sieve load "$IN_IF" "bad=$WORK/peer" --confirm 0
 }
 
 at_tc() {

@@ -157,16 +157,16 @@ END
 
 what_is_not_there_changes_nothing() {
     geo_configuration '"country:UK"'
-    refused 3 'no addresses of UK in ' sieve apply "$CONFIG"
+    refused 3 sieve apply "$CONFIG"
     geo_configuration '"country:AT", "x"'
-    refused 3 'has no other source' sieve apply "$CONFIG"
-    refused 2 "expected a country's two letters" sieve load "$IN_IF" de=country:Germany
-    refused 2 'DE: there is no data to find it in: expected geo = ' sieve load "$IN_IF" de=country:DE
-    refused 2 'has no other source' sieve load "$IN_IF" "de=country:DE,feed=$LISTS/asn.csv"
-    refused 3 'the nearest of its 2 countries: DE' sieve build --format geo:DK -o "$WORK/x" "$LISTS/countries.mmdb"
-    refused 3 'expected which of them' sieve build --format geo -o "$WORK/x" "$LISTS/countries.mmdb"
+    refused 3 sieve apply "$CONFIG"
+    refused 2 sieve load "$IN_IF" de=country:Germany
+    refused 2 sieve load "$IN_IF" de=country:DE
+    refused 2 sieve load "$IN_IF" "de=country:DE,feed=$LISTS/asn.csv"
+    refused 3 sieve build --format geo:DK -o "$WORK/x" "$LISTS/countries.mmdb"
+    refused 3 sieve build --format geo -o "$WORK/x" "$LISTS/countries.mmdb"
     head -c 300 "$LISTS/countries.mmdb" >"$LISTS/cut.mmdb"
-    refused 3 'neither text nor a whole MMDB file' sieve build --format geo:DE -o "$WORK/x" "$LISTS/cut.mmdb"
+    refused 3 sieve build --format geo:DE -o "$WORK/x" "$LISTS/cut.mmdb"
     [ ! -e "$WORK/x" ]
 }
 

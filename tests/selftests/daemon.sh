@@ -210,15 +210,16 @@ stops() {
 # A second daemon, and a person, are told who manages this host.
 not_alone() {
     local before
+    varies+=(daemon)
     fresh
     start
     says 'set bad: a new list with 2 entries'
     before=$(sieve --json status "$IN_IF" | jq -c .interfaces)
-    refused 4 "process $daemon manages this network namespace already" inside "$IN" "$SIEVED" --config "$CONFIG"
+    refused 4 inside "$IN" "$SIEVED" --config "$CONFIG"
     # In another namespace the state directory is the one to be missed.
     inside "$OUT" "$SIEVED" --config "$CONFIG" --log stderr >"$WORK/out" 2>&1 && fail "a second daemon"
     grep -q "error: state directory $STATE: process $daemon is at work with it" "$WORK/out" || fail "$(cat "$WORK/out")"
-    refused 4 "state directory $STATE: process $daemon" sieve -q apply "$CONFIG"
+    refused 4 sieve -q apply "$CONFIG"
     sieve status | grep -q "^managed by xdp-sieved [0-9.]*, process $daemon" ||
         fail "$(sieve status)"
     [ "$(sieve --json status | jq -r .manager.pid)" = "$daemon" ] || fail "$(sieve --json status)"
@@ -265,12 +266,12 @@ watchdog() {
 # What is wrong at the start: one line, the documented exit code, and nothing is changed.
 wrong_starts() {
     fresh
-    refused 3 'nothing.toml: cannot be read' inside "$IN" "$SIEVED" --config "$WORK/nothing.toml"
-    refused 3 'nothing.toml: cannot be read' inside "$IN" "$SIEVED" --check --config "$WORK/nothing.toml"
+    refused 3 inside "$IN" "$SIEVED" --config "$WORK/nothing.toml"
+    refused 3 inside "$IN" "$SIEVED" --check --config "$WORK/nothing.toml"
     configure "" 'souces = []'
-    refused 3 'toml:14:1: set.bad.souces: unknown key, did you mean sources' inside "$IN" "$SIEVED" --config "$CONFIG"
-    refused 2 'see .xdp-sieved --help.' inside "$IN" "$SIEVED" --confg "$CONFIG"
-    refused 2 'expected auto, journal or stderr' inside "$IN" "$SIEVED" --log paper
+    refused 3 inside "$IN" "$SIEVED" --config "$CONFIG"
+    refused_with 2 'see .xdp-sieved --help.' inside "$IN" "$SIEVED" --confg "$CONFIG"
+    refused 2 inside "$IN" "$SIEVED" --log paper
     configure
     [ "$(inside "$IN" "$SIEVED" --check --config "$CONFIG")" = "$CONFIG is correct" ] || fail "--check"
     [ -z "$(program_id)" ] || fail "something was attached"
@@ -305,7 +306,7 @@ no_files() {
         says 'the configuration was not taken, and the one before stays: .*toml: is no regular file'
         judged
         stop
-        refused 3 'toml: is no regular file, expected a configuration' inside "$IN" "$SIEVED" --config "$CONFIG"
+        refused 3 inside "$IN" "$SIEVED" --config "$CONFIG"
         rm -r "$CONFIG"
     done
 }

@@ -19,18 +19,18 @@ as_nobody() {
 no_privileges() {
     local before
     as_nobody query "$WORK/bad.sieve" 203.0.113.7 >/dev/null || fail "nobody cannot even query"
-    refused 4 'root' as_nobody load "$IN_IF" "bad=$WORK/bad.sieve"
+    refused_with 4 'root' as_nobody load "$IN_IF" "bad=$WORK/bad.sieve"
     [ -z "$(program_id)" ] || fail "attached something"
     attach
     sieve -q load "$IN_IF" "bad=$WORK/bad.sieve"
     before=$(state)
-    refused 4 'root' as_nobody load "$IN_IF" "bad=$WORK/bad.sieve"
-    refused 4 'root' as_nobody load --force "$IN_IF" "bad=$WORK/bad.sieve"
-    refused 4 'root' as_nobody swap "$IN_IF" "bad=$WORK/bad.sieve"
-    refused 4 'root' as_nobody remove "$IN_IF" bad
-    refused 4 'root' as_nobody unload "$IN_IF"
-    refused 4 'root' as_nobody status "$IN_IF"
-    refused 4 'root' as_nobody stats "$IN_IF"
+    refused_with 4 'root' as_nobody load "$IN_IF" "bad=$WORK/bad.sieve"
+    refused_with 4 'root' as_nobody load --force "$IN_IF" "bad=$WORK/bad.sieve"
+    refused_with 4 'root' as_nobody swap "$IN_IF" "bad=$WORK/bad.sieve"
+    refused_with 4 'root' as_nobody remove "$IN_IF" bad
+    refused_with 4 'root' as_nobody unload "$IN_IF"
+    refused_with 4 'root' as_nobody status "$IN_IF"
+    refused_with 4 'root' as_nobody stats "$IN_IF"
     unchanged "$before"
 }
 
@@ -93,7 +93,7 @@ too_few_files() {
         [ -z "$(program_id)" ] || sieve -q unload "$IN_IF"
     done
     sieve -q load "$IN_IF" "bad=$WORK/list"
-    (ulimit -n 6 && refused 4 'Too many open files \(errno 24\)$' inside "$IN" "$SIEVE" stats "$IN_IF")
+    (ulimit -n 6 && refused_with 4 'Too many open files \(errno 24\)$' inside "$IN" "$SIEVE" stats "$IN_IF")
 }
 # poor VERB: runs it with few files. False if it was refused.
 poor() {

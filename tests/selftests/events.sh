@@ -219,10 +219,10 @@ END
 }
 
 refusals() {
-    refused 1 'no xdp-sieve program' sieve events "$IN_IF"
+    refused 1 sieve events "$IN_IF"
     load_both
-    refused 2 'sample' sieve events "$IN_IF" --sample 0
-    refused 3 'no/such/folder' sieve events "$IN_IF" --pcap "$WORK/no/such/folder"
+    refused_with 2 'sample' sieve events "$IN_IF" --sample 0
+    refused 3 sieve events "$IN_IF" --pcap "$WORK/no/such/folder"
     [ "$(sampling)" = 0 ] || fail "samples are taken"
 }
 

@@ -109,8 +109,9 @@ package() {
     mkdir -p "$host/bin" "$host/sbin" "$host/lib/xdp-sieve/fleet"
     cp "$PLAIN" "$host/bin/"
     cp "$(dirname "$PLAIN")/xdp-sieved" "$host/sbin/"
-    refused 2 '"publish" is no command; .*package xdp-sieve-fleet' "$host/bin/xdp-sieve" publish "bad=$WORK/one.txt"
-    refused 3 '\[fleet\]: .*without the package xdp-sieve-fleet' "$host/sbin/xdp-sieved" --check "$CONFIG"
+    refused_with 2 '"publish" is no command; .*package xdp-sieve-fleet' \
+        "$host/bin/xdp-sieve" publish "bad=$WORK/one.txt"
+    refused_with 3 '\[fleet\]: .*without the package xdp-sieve-fleet' "$host/sbin/xdp-sieved" --check "$CONFIG"
     # The host filters all the same.
     SIEVED=$host/sbin/xdp-sieved
     mkdir -p "$STATE/fleet/current"
@@ -137,9 +138,9 @@ commands() {
     local first
     fresh
     [ "$(stat -c %a "$KEY")" = 600 ] || fail "$(stat -c %a "$KEY")"
-    refused 3 'is there already' sieve fleet keygen --key "$KEY"
-    refused 1 'nothing is published' sieve fleet pause --fleet edge --config "$CONFIG"
-    refused 2 'is a configuration of fleet edge' sieve publish --fleet core --config "$CONFIG" --key "$KEY" \
+    refused_with 3 'is there already' sieve fleet keygen --key "$KEY"
+    refused_with 1 'nothing is published' sieve fleet pause --fleet edge --config "$CONFIG"
+    refused_with 2 'is a configuration of fleet edge' sieve publish --fleet core --config "$CONFIG" --key "$KEY" \
         "bad=$WORK/one.txt"
     publish "bad=$WORK/one.txt" --stages 10%,100%
     [ "$(ls "$STORE")" = "$(sha256sum "$WORK/one.txt" | cut -d' ' -f1)" ] || fail "$(ls "$STORE")"
@@ -151,10 +152,11 @@ commands() {
     sieve fleet rollback --fleet edge --config "$CONFIG" --key "$KEY" | grep -q 'takes back' || fail "no rollback"
     [ "$(fleet status | jq .manifest.sets[0].entries)" = 1 ] || fail "$(fleet status)"
     # Nobody follows, so the rollout goes nowhere, and what it covers stays what it is.
-    refused 1 'the rollout is running, expected complete' sieve fleet renew --fleet edge --config "$CONFIG" --key "$KEY"
-    refused 2 'expected 1 to 3660 days' sieve fleet renew --fleet edge --config "$CONFIG" --key "$KEY" --valid 0
+    refused_with 1 'the rollout is running, expected complete' \
+        sieve fleet renew --fleet edge --config "$CONFIG" --key "$KEY"
+    refused_with 2 'expected 1 to 3660 days' sieve fleet renew --fleet edge --config "$CONFIG" --key "$KEY" --valid 0
     chmod 644 "$KEY"
-    refused 3 'others may read or write it' sieve publish --fleet edge --config "$CONFIG" --key "$KEY" \
+    refused_with 3 'others may read or write it' sieve publish --fleet edge --config "$CONFIG" --key "$KEY" \
         "bad=$WORK/one.txt"
 }
 

@@ -24,11 +24,11 @@ respected() {
     local id
     attach_foreign "$1"
     id=$(program_id)
-    refused 4 "foreign.*$id.*--force" sieve load "$IN_IF" "bad=$WORK/bad.sieve"
-    refused 1 "foreign" sieve swap "$IN_IF" "bad=$WORK/bad.sieve"
-    refused 1 "foreign" sieve remove "$IN_IF" bad
-    refused 1 "foreign" sieve unload "$IN_IF"
-    refused 1 "foreign" sieve stats "$IN_IF"
+    refused_with 4 "foreign.*$id.*--force" sieve load "$IN_IF" "bad=$WORK/bad.sieve"
+    refused_with 1 "foreign" sieve swap "$IN_IF" "bad=$WORK/bad.sieve"
+    refused_with 1 "foreign" sieve remove "$IN_IF" bad
+    refused_with 1 "foreign" sieve unload "$IN_IF"
+    refused_with 1 "foreign" sieve stats "$IN_IF"
     [ "$(sieve --json status | jq '.interfaces | length')" = 0 ] || fail "status takes it for ours"
     still_there "$id"
 }
@@ -52,8 +52,8 @@ forced_in_vain() {
     attach_foreign
     id=$(program_id)
     echo "no address" >"$WORK/malformed"
-    refused 3 "malformed:1" sieve load --force "$IN_IF" "bad=$WORK/malformed"
-    refused 3 "missing" sieve load --force "$IN_IF" "bad=$WORK/missing"
+    refused 3 sieve load --force "$IN_IF" "bad=$WORK/malformed"
+    refused 3 sieve load --force "$IN_IF" "bad=$WORK/missing"
     still_there "$id"
 }
 

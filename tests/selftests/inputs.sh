@@ -167,22 +167,22 @@ sys.stdout.buffer.write(struct.pack("<IIII", 0, 0, len(frame), len(frame)) + fra
 not_twice() {
     mkfifo "$WORK/once"
     ln -s once "$WORK/alias"
-    refused 2 'once' "$SIEVE" build -o "$WORK/new.sieve" "$WORK/once" "$WORK/once"
-    refused 2 'once' "$SIEVE" build -o "$WORK/new.sieve" "$WORK/once" "$WORK/list" "$WORK/alias"
-    refused 2 'the same' "$SIEVE" build -o "$WORK/new.sieve" "$WORK/list" "$WORK/../${WORK##*/}/list"
+    refused 2 "$SIEVE" build -o "$WORK/new.sieve" "$WORK/once" "$WORK/once"
+    refused 2 "$SIEVE" build -o "$WORK/new.sieve" "$WORK/once" "$WORK/list" "$WORK/alias"
+    refused_with 2 'the same' "$SIEVE" build -o "$WORK/new.sieve" "$WORK/list" "$WORK/../${WORK##*/}/list"
     attach
-    refused 2 'once' sieve load "$IN_IF" a=- b=-
-    refused 2 'once' sieve load "$IN_IF" "a=$WORK/once" "b=$WORK/expected.sieve,verify=$WORK/alias"
-    refused 2 'once' sieve replay - --pcap - <"/dev/null"
-    refused 2 'once' sieve query - --stdin </dev/null
+    refused 2 sieve load "$IN_IF" a=- b=-
+    refused 2 sieve load "$IN_IF" "a=$WORK/once" "b=$WORK/expected.sieve,verify=$WORK/alias"
+    refused 2 sieve replay - --pcap - <"/dev/null"
+    refused 2 sieve query - --stdin </dev/null
     # The same file may be given for two sets.
     sieve -q load "$IN_IF" "a=$WORK/few" "b=$WORK/few"
     local dress
     "$SIEVE" -q build --kind blocked -o "$WORK/other.sieve" - <<<203.0.113.1
     for dress in $DRESSES; do
-        refused 3 'filter image, expected a feed' dressed "$dress" "$WORK/expected.sieve" \
+        refused 3 dressed "$dress" "$WORK/expected.sieve" \
             "$SIEVE" build -o "$WORK/new.sieve" @
-        refused 3 'filter image, expected a feed' dressed "$dress" "$WORK/expected.sieve" \
+        refused 3 dressed "$dress" "$WORK/expected.sieve" \
             sieve load "$IN_IF" "a=$WORK/other.sieve,verify=@"
     done 2>/dev/null
     [ ! -e "$WORK/new.sieve" ] || fail "an image was written"

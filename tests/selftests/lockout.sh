@@ -25,33 +25,32 @@ unset SSH_CONNECTION
 printf '%s\n' 192.0.2.1 >"$WORK/nobody"
 printf '%s\n' "$LISTED" >"$WORK/listed"
 
-# is_a_lockout ADDRESS WHY [OPTION...]: a list that holds the address is refused, with its line, unless it is meant.
+# is_a_lockout ADDRESS [OPTION...]: a list that holds the address is refused, with its line, unless it is meant.
 is_a_lockout() {
-    local address=$1 why=$2 before
-    shift 2
+    local address=$1 before
+    shift
     printf '%s\n' '# a list' 192.0.2.1 "$address" >"$WORK/bad.txt"
-    refused 3 "set bad would drop $address, .*$why.* \($WORK/bad.txt:3\); nothing was changed.*--allow-lockout" \
-        sieve load "$IN_IF" "bad=$WORK/bad.txt" "$@"
+    refused 3 sieve load "$IN_IF" "bad=$WORK/bad.txt" "$@"
     [ -z "$(program_id)" ] || fail "attached"
     sieve -q load "$IN_IF" "bad=$WORK/nobody" "$@"
     before=$(state)
-    refused 3 "set bad would drop $address" sieve swap "$IN_IF" "bad=$WORK/bad.txt" "$@"
-    refused 3 "set bad would limit $address" sieve load "$IN_IF" "bad=$WORK/bad.txt,limit=1" "$@"
+    refused 3 sieve swap "$IN_IF" "bad=$WORK/bad.txt" "$@"
+    refused 3 sieve load "$IN_IF" "bad=$WORK/bad.txt,limit=1" "$@"
     unchanged "$before"
     sieve -q swap "$IN_IF" "bad=$WORK/bad.txt" "$@" --allow-lockout
     sieve -q load "$IN_IF" "friends=$WORK/bad.txt,action=pass" "bad=$WORK/bad.txt" "$@"
-    refused 3 "set bad would drop $address" sieve remove "$IN_IF" friends "$@"
+    refused 3 sieve remove "$IN_IF" friends "$@"
     sieve -q unload "$IN_IF"
 }
 
-own_address() { is_a_lockout "$IN4" "this host's own address on $IN_IF"; }
-gateway() { is_a_lockout "$GATEWAY" "a gateway of $IN_IF"; }
-resolver() { is_a_lockout "$RESOLVER" "this host's resolver"; }
+own_address() { is_a_lockout "$IN4"; }
+gateway() { is_a_lockout "$GATEWAY"; }
+resolver() { is_a_lockout "$RESOLVER"; }
 ssh_peer() {
     export SSH_CONNECTION="$ADMINISTRATOR 50000 $IN4 22"
-    is_a_lockout "$ADMINISTRATOR" 'where this session comes from \(SSH_CONNECTION\)'
+    is_a_lockout "$ADMINISTRATOR"
 }
-protected_list() { is_a_lockout "$LISTED" "protected by $WORK/listed" --protect "$WORK/listed"; }
+protected_list() { is_a_lockout "$LISTED" --protect "$WORK/listed"; }
 
 # An established session of an administrator's port, which only its sockets show.
 established_session() {
@@ -64,17 +63,17 @@ established_session() {
     end_tcp
 }
 is_session_on() {
-    refused 3 "would drop $OUT4, an administrator's session \(TCP port $1\)" \
-        sieve load "$IN_IF" "bad=$WORK/bad.txt" --admin-ports "2222,$1"
+    local port=$1
+    varies+=(port)
+    refused 3 sieve load "$IN_IF" "bad=$WORK/bad.txt" --admin-ports "2222,$port"
     # With its real ports.
-    printf '%s\n' "$OUT4 $IN4 $1 tcp" >"$WORK/flows.txt"
-    refused 3 "would drop $OUT4" \
-        sieve load "$IN_IF" "bad=$WORK/flows.txt,key=src,dst,dport,proto" --admin-ports "$1"
-    printf '%s\n' "$OUT4 $IN4 $(($1 ^ 1)) tcp" >"$WORK/flows.txt"
-    sieve -q load "$IN_IF" "bad=$WORK/flows.txt,key=src,dst,dport,proto" --admin-ports "$1"
+    printf '%s\n' "$OUT4 $IN4 $port tcp" >"$WORK/flows.txt"
+    refused 3 sieve load "$IN_IF" "bad=$WORK/flows.txt,key=src,dst,dport,proto" --admin-ports "$port"
+    printf '%s\n' "$OUT4 $IN4 $(($port ^ 1)) tcp" >"$WORK/flows.txt"
+    sieve -q load "$IN_IF" "bad=$WORK/flows.txt,key=src,dst,dport,proto" --admin-ports "$port"
     # Without the option the port is no administrator's.
     sieve -q load "$IN_IF" "bad=$WORK/bad.txt"
-    refused 2 'admin-ports 70000: expected' sieve load "$IN_IF" "bad=$WORK/bad.txt" --admin-ports 70000
+    refused 2 sieve load "$IN_IF" "bad=$WORK/bad.txt" --admin-ports 70000
 }
 
 # At a rate of one in 195, two of five filters match one of a hundred addresses, and others are built instead.
@@ -95,7 +94,7 @@ false_positive() {
         "$SIEVE" query "$WORK/bad.sieve" --stdin <"$WORK/listed" >"$WORK/answers" || true # 1: some are absent
         if grep -q ' present$' "$WORK/answers"; then break; fi
     done
-    refused 3 'would drop 192.0.2.*a member or a false positive: the image cannot tell.*--except' \
+    refused_with 3 'would drop 192.0.2.*a member or a false positive: the image cannot tell.*--except' \
         sieve load "$IN_IF" "bad=$WORK/bad.sieve" --protect "$WORK/listed"
     "$SIEVE" -q build -o "$WORK/bad.sieve" "$WORK/bad.txt" --bits-per-key 8 \
         --except <(cat "$WORK/host" "$WORK/listed")
@@ -103,24 +102,22 @@ false_positive() {
 }
 
 an_allowlist() {
-    refused 3 "no set lets $RESOLVER pass, this host's resolver" \
-        sieve load "$IN_IF" "friends=$WORK/nobody" --default drop --replies drop
+    refused 3 sieve load "$IN_IF" "friends=$WORK/nobody" --default drop --replies drop
     export SSH_CONNECTION="$ADMINISTRATOR 50000 $IN4 22"
     printf '%s\n' "$RESOLVER" >"$WORK/friends.txt"
     # A session that the other end began is no reply.
-    refused 3 "no set lets $ADMINISTRATOR pass" sieve load "$IN_IF" "friends=$WORK/friends.txt" --default drop
+    refused 3 sieve load "$IN_IF" "friends=$WORK/friends.txt" --default drop
     printf '%s\n' "$RESOLVER" "$ADMINISTRATOR" >"$WORK/friends.txt"
     sieve -q load "$IN_IF" "friends=$WORK/friends.txt" --default drop --replies drop
-    refused 3 "no set lets $RESOLVER pass" sieve swap "$IN_IF" "friends=$WORK/nobody"
+    refused 3 sieve swap "$IN_IF" "friends=$WORK/nobody"
     # To lock everybody out on purpose does not mean to lock out the host itself.
-    refused 2 'no set whose matches pass.*--force' sieve remove "$IN_IF" friends
-    refused 3 "no set lets $RESOLVER pass" sieve remove "$IN_IF" friends --force
+    refused 2 sieve remove "$IN_IF" friends
+    refused 3 sieve remove "$IN_IF" friends --force
 }
 
 packets_that_leave() {
     printf '%s\n' "$GATEWAY" >"$WORK/bad.txt"
-    refused 3 "$IN_IF egress: set bad would drop $GATEWAY" \
-        sieve load "$IN_IF" --hook egress "bad=$WORK/bad.txt,key=dst"
+    refused 3 sieve load "$IN_IF" --hook egress "bad=$WORK/bad.txt,key=dst"
     # Packets from the gateway do not leave.
     sieve -q load "$IN_IF" --hook egress "bad=$WORK/bad.txt,key=src"
     sieve -q unload "$IN_IF"
@@ -128,8 +125,8 @@ packets_that_leave() {
 
 the_list_is_too_long() {
     echo 10.0.0.0/8 >"$WORK/long"
-    refused 3 'more than 65536 addresses' sieve load "$IN_IF" "bad=$WORK/nobody" --protect "$WORK/long"
-    refused 3 'No such file' sieve load "$IN_IF" "bad=$WORK/nobody" --protect "$WORK/missing"
+    refused 3 sieve load "$IN_IF" "bad=$WORK/nobody" --protect "$WORK/long"
+    refused 3 sieve load "$IN_IF" "bad=$WORK/nobody" --protect "$WORK/missing"
 }
 
 # A pipe that nobody writes to is at the place of resolv.conf. What the check lacks is said; the rest of it holds.
@@ -141,7 +138,7 @@ unreadable_resolvers() {
     [ "$(grep -c "resolv.conf: is no regular file; this host's resolvers are not known" "$WORK/err")" = 1 ] ||
         fail "$(cat "$WORK/err")"
     printf '%s\n' "$GATEWAY" >"$WORK/bad.txt"
-    refused 3 "set bad would drop $GATEWAY" sieve -q swap "$IN_IF" "bad=$WORK/bad.txt"
+    refused 3 sieve -q swap "$IN_IF" "bad=$WORK/bad.txt"
     rm "$WORK/resolv.conf"
     mv "$WORK/readable" "$WORK/resolv.conf"
 }

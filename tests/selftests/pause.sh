@@ -35,6 +35,7 @@ managed() {
     sed -i 's/"friends", "bad"/"friends", "bad", "live"/' "$CONFIG"
     echo 203.0.113.9 >"$LISTS/live.txt"
     start
+    varies+=(daemon)
     says 'set bad: a new list with 2 entries'
     await_set live
     before=$(sieve --json status "$IN_IF" | jq -c .interfaces)
@@ -42,10 +43,10 @@ managed() {
         "remove $IN_IF friends" "set $IN_IF bad action=count" "default $IN_IF drop" "swap $IN_IF bad=$WORK/bad.sieve" \
         "insert $IN_IF live 203.0.113.10" "delete $IN_IF live 203.0.113.9" "join $IN_IF bad=$LISTS/bad.txt"; do
         # shellcheck disable=SC2086
-        refused 4 "^xdp-sieve: $IN_IF: xdp-sieved \(process $daemon\) manages it and .*\`--force\`" sieve $command
+        refused 4 sieve $command
     done
     [ "$(sieve --json status "$IN_IF" | jq -c .interfaces)" = "$before" ] || fail "something has changed"
-    refused 4 "\`xdp-sieve pause $IN_IF\`" sieve unload "$IN_IF"
+    refused 4 sieve unload "$IN_IF"
     # Nor may a hook be changed that the configuration names and that has no program yet. Any one set that had its list
     # would bring the program.
     stop
@@ -53,7 +54,7 @@ managed() {
     rm -r "$STATE" "$LISTS/bad.txt" "$LISTS/friends/a.txt" "$LISTS/live.txt"
     start
     says "$IN_IF: nothing is in force yet"
-    refused 4 "$IN_IF: xdp-sieved .* manages it and" sieve load "$IN_IF" "bad=$WORK/bad.sieve"
+    refused 4 sieve load "$IN_IF" "bad=$WORK/bad.sieve"
     [ -z "$(program_id)" ] || fail "a program is there"
     printf '%s\n' "$MEMBER" 203.0.113.64/28 >"$LISTS/bad.txt"
     echo "$FRIEND" >"$LISTS/friends/a.txt"
@@ -107,7 +108,8 @@ lasts() {
     await_line "$WORK/notified" "STATUS=.*$IN_IF is paused"
     await paused_metric 1
     # By hand, too, the program is kept away, unless that is meant.
-    refused 4 "paused; \`xdp-sieve resume $IN_IF\`" sieve load "$IN_IF" "bad=$WORK/bad.sieve"
+    varies+=(daemon)
+    refused 4 sieve load "$IN_IF" "bad=$WORK/bad.sieve"
     sieve resume "$IN_IF" | grep -q "resumed; xdp-sieved (process $daemon)" || fail "another answer"
     says "$IN_IF: attached; in force: friends, bad"
     judged
@@ -133,7 +135,7 @@ without_daemon() {
     start
     says "$IN_IF: is paused"
     [ -z "$(program_id)" ] || fail "the program is there"
-    refused 1 'every interface is paused' resume "$IN_IF"
+    refused 1 resume "$IN_IF"
     stop
     resume | grep -q 'xdp-sieved does not run' || fail "another answer"
     [ ! -e "$STATE/paused" ] || fail "still noted"
@@ -148,7 +150,7 @@ without_daemon() {
     pause "$IN_IF" 2>/dev/null >&2
     [ -e "$STATE/paused.$IN_IF" ] || fail "not noted"
     resume 2>/dev/null >&2
-    refused 2 'no interface can have this name' pause ../../etc
+    refused 2 pause ../../etc
 }
 
 # An allowlist admits everybody while it is paused.

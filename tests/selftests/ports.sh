@@ -174,17 +174,17 @@ shown_everywhere() {
 # A session is the packets of its own ports.
 lockout() {
     local port
+    varies+=(port)
     tcp "$OUT" "$IN" "$IN4"
     port=$(inside "$IN" ss -Htn state established | awk '{ print $3 }' | sed -n 's/.*://p' | head -n 1)
     printf '%s\n' "$OUT4" >"$WORK/peer.txt"
-    refused 3 "would drop $OUT4" sieve load "$IN_IF" "bad=$WORK/peer.txt,dport=$port" --admin-ports "$port"
-    refused 3 "would drop $OUT4" sieve load "$IN_IF" "bad=$WORK/peer.txt,dport=1-65535" --admin-ports "$port"
+    refused 3 sieve load "$IN_IF" "bad=$WORK/peer.txt,dport=$port" --admin-ports "$port"
+    refused 3 sieve load "$IN_IF" "bad=$WORK/peer.txt,dport=1-65535" --admin-ports "$port"
     sieve -q load "$IN_IF" "bad=$WORK/peer.txt,dport=$((port ^ 1))" --admin-ports "$port"
-    refused 3 "would drop $OUT4" sieve set "$IN_IF" bad "dport=$port" --admin-ports "$port"
-    refused 3 "would drop $OUT4" sieve set "$IN_IF" bad dport=any --admin-ports "$port"
+    refused 3 sieve set "$IN_IF" bad "dport=$port" --admin-ports "$port"
+    refused 3 sieve set "$IN_IF" bad dport=any --admin-ports "$port"
     # An allowlist for other ports lets no session in.
-    refused 3 "no set lets $OUT4 pass" sieve load "$IN_IF" "good=$WORK/peer.txt,dport=$((port ^ 1))" \
-        --default drop --admin-ports "$port"
+    refused 3 sieve load "$IN_IF" "good=$WORK/peer.txt,dport=$((port ^ 1))" --default drop --admin-ports "$port"
     sieve -q load "$IN_IF" "good=$WORK/peer.txt,dport=$port" --default drop --admin-ports "$port"
     end_tcp
 }
@@ -214,20 +214,20 @@ END
     sieve -q apply "$CONFIG"
     judged
     configure '' 'dport = "ssh"'
-    refused 3 'set.bad.dport: .ssh.: expected ports and ranges of ports' sieve apply "$CONFIG"
+    refused 3 sieve apply "$CONFIG"
 }
 
 mistakes() {
-    refused 2 'dport: .ssh.: expected ports and ranges of ports' sieve load "$IN_IF" "bad=$WORK/bad.txt,dport=ssh"
-    refused 2 'dport: .443-22.: expected' sieve load "$IN_IF" "bad=$WORK/bad.txt,dport=443-22"
-    refused 2 'expected at most 8' sieve load "$IN_IF" "bad=$WORK/bad.txt,dport=1,3,5,7,9,11,13,15,17"
-    refused 2 'dport= stands there twice' sieve load "$IN_IF" "bad=$WORK/bad.txt,dport=22,dport=80"
-    refused 2 'proto: .tpc.: expected names or numbers' sieve load "$IN_IF" "bad=$WORK/bad.txt,proto=tpc"
-    refused 2 'no such protocol has ports' sieve load "$IN_IF" "bad=$WORK/bad.txt,proto=icmp,dport=8"
+    refused 2 sieve load "$IN_IF" "bad=$WORK/bad.txt,dport=ssh"
+    refused 2 sieve load "$IN_IF" "bad=$WORK/bad.txt,dport=443-22"
+    refused 2 sieve load "$IN_IF" "bad=$WORK/bad.txt,dport=1,3,5,7,9,11,13,15,17"
+    refused 2 sieve load "$IN_IF" "bad=$WORK/bad.txt,dport=22,dport=80"
+    refused 2 sieve load "$IN_IF" "bad=$WORK/bad.txt,proto=tpc"
+    refused 2 sieve load "$IN_IF" "bad=$WORK/bad.txt,proto=icmp,dport=8"
     [ -z "$(program_id)" ] || fail "attached"
     sieve -q load "$IN_IF" "bad=$WORK/bad.txt,dport=22"
-    refused 2 'no such protocol has ports' sieve set "$IN_IF" bad proto=icmp
-    refused 2 'sport=: expected|expected action' sieve set "$IN_IF" bad sport=
+    refused 2 sieve set "$IN_IF" bad proto=icmp
+    refused 2 sieve set "$IN_IF" bad sport=
     verdicts --repeat 1 <<<"drop tcp $BAD $IN4 1 22"
 }
 

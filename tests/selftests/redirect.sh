@@ -111,12 +111,12 @@ refusals() {
     attach
     sieve -q load "$IN_IF" "b=$WORK/b.sieve,action=count"
     before=$(state)
-    refused 4 'nobody' sieve load "$IN_IF" "a=$WORK/a.sieve,redirect=nobody"
-    refused 4 'cpu:4095.*online' sieve load "$IN_IF" "a=$WORK/a.sieve,redirect=cpu:4095"
-    refused 2 'cpu:x' sieve load "$IN_IF" "a=$WORK/a.sieve,redirect=cpu:x"
-    refused 2 'redirect=' sieve load "$IN_IF" "a=$WORK/a.sieve,redirect="
-    refused 2 'one action' sieve load "$IN_IF" "a=$WORK/a.sieve,action=drop,redirect=$IN_IF"
-    refused 2 'filter only' sieve swap "$IN_IF" "b=$WORK/a.sieve,redirect=$IN_IF"
+    refused 4 sieve load "$IN_IF" "a=$WORK/a.sieve,redirect=nobody"
+    refused 4 sieve load "$IN_IF" "a=$WORK/a.sieve,redirect=cpu:4095"
+    refused 2 sieve load "$IN_IF" "a=$WORK/a.sieve,redirect=cpu:x"
+    refused 2 sieve load "$IN_IF" "a=$WORK/a.sieve,redirect="
+    refused 2 sieve load "$IN_IF" "a=$WORK/a.sieve,action=drop,redirect=$IN_IF"
+    refused 2 sieve swap "$IN_IF" "b=$WORK/a.sieve,redirect=$IN_IF"
     unchanged "$before"
 }
 
@@ -126,9 +126,9 @@ to_itself() {
     attach
     sieve -q load "$IN_IF" "b=$WORK/b.sieve,action=count"
     before=$(state)
-    refused 2 'another interface' sieve load "$IN_IF" "a=$WORK/a.sieve,redirect=$IN_IF"
+    refused 2 sieve load "$IN_IF" "a=$WORK/a.sieve,redirect=$IN_IF"
     for hook in ingress egress; do
-        refused 2 'another interface' sieve load "$IN_IF" --hook "$hook" "a=$WORK/a.sieve,redirect=$IN_IF"
+        refused 2 sieve load "$IN_IF" --hook "$hook" "a=$WORK/a.sieve,redirect=$IN_IF"
     done
     unchanged "$before"
 }
@@ -139,7 +139,7 @@ is_down() {
     make_side
     ip -n "$IN" link set "$SIDE_IN" down
     for hook in xdp ingress egress; do
-        refused 4 "$SIDE_IN is down" sieve load "$IN_IF" --hook "$hook" "a=$WORK/a.sieve,redirect=$SIDE_IN"
+        refused 4 sieve load "$IN_IF" --hook "$hook" "a=$WORK/a.sieve,redirect=$SIDE_IN"
     done
     [ -z "$(program_id)" ] || fail "a program is attached nevertheless"
     ip -n "$IN" link set "$SIDE_IN" up
@@ -159,7 +159,7 @@ cannot_send() {
     local words="$SIDE_IN does not send"
     add_side
     if [ "$(printf '6.3\n%s\n' "$(uname -r)" | sort -V | head -n 1)" = 6.3 ]; then
-        refused 4 "$words.*-m skb" sieve load -m native "$IN_IF" "a=$WORK/a.sieve,redirect=$SIDE_IN"
+        refused_with 4 "$words.*-m skb" sieve load -m native "$IN_IF" "a=$WORK/a.sieve,redirect=$SIDE_IN"
         [ -z "$(program_id)" ] || fail "a program is attached nevertheless"
     else
         sieve load -m native "$IN_IF" "a=$WORK/a.sieve,redirect=$SIDE_IN" 2>"$WORK/err"
@@ -179,7 +179,7 @@ cannot_send() {
 other_link() {
     ip -n "$IN" tuntap add dev bare mode tun 2>/dev/null || skip "this kernel has no tun"
     ip -n "$IN" link set bare up
-    refused 4 'an Ethernet header' sieve load -m skb "$IN_IF" "a=$WORK/a.sieve,redirect=bare"
+    refused 4 sieve load -m skb "$IN_IF" "a=$WORK/a.sieve,redirect=bare"
     ip -n "$IN" link del bare
 }
 

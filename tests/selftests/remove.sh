@@ -61,7 +61,7 @@ END
 remove_last() {
     attach
     sieve -q load --default drop "$IN_IF" "a=$WORK/a.sieve"
-    refused 2 'every packet with a key would be dropped; .*--force' sieve remove "$IN_IF" a
+    refused 2 sieve remove "$IN_IF" a
     sieve -q remove --force "$IN_IF" a
     [ "$(names)" = "" ] || fail "left: $(names)"
     verdicts <<END
@@ -79,8 +79,8 @@ remove_unknown() {
     local before
     load_three
     before=$(state)
-    refused 1 "set other is not in force; a, b, c are" sieve remove "$IN_IF" other
-    refused 1 "set other is not in force" sieve swap "$IN_IF" "other=$WORK/a.sieve"
+    refused 1 sieve remove "$IN_IF" other
+    refused 1 sieve swap "$IN_IF" "other=$WORK/a.sieve"
     unchanged "$before"
 }
 
@@ -114,7 +114,7 @@ leaves_nothing() {
     gone prog "$program"
     for id in $maps; do gone map "$id"; done
     verdicts <<<"pass udp 203.0.113.1 $IN4 1 2"
-    refused 1 "no xdp-sieve" sieve unload "$IN_IF"
+    refused 1 sieve unload "$IN_IF"
 }
 
 # Lists the files that appeared wherever a controller could leave one. Other processes may work on this machine in
@@ -158,7 +158,7 @@ ip_link_off() {
     ip -n "$IN" link set dev "$IN_IF" xdp off
     gone prog "$program"
     for id in $maps; do gone map "$id"; done
-    refused 1 "no xdp-sieve" sieve stats "$IN_IF"
+    refused 1 sieve stats "$IN_IF"
 }
 
 # A table that lacks sets in force takes them away only if that is said. The helper `sieve` says it always.
@@ -167,9 +167,8 @@ load_replaces() {
     load() { inside "$IN" "$SIEVE" load "$IN_IF" --allow-lockout "$@"; }
     load "a=$WORK/a.sieve" "b=$WORK/b.sieve" >"$WORK/out"
     before=$(state)
-    refused 2 "$IN_IF: a, b are in force and not in this table: they would go; \`--replace\`.*\`xdp-sieve add $IN_IF" \
-        load "c=$WORK/a.sieve"
-    refused 2 "$IN_IF: b is in force and not in this table: it would go" load "a=$WORK/a.sieve" --force
+    refused 2 load "c=$WORK/a.sieve"
+    refused 2 load "a=$WORK/a.sieve" --force
     unchanged "$before"
     load "b=$WORK/b.sieve" "a=$WORK/a.sieve" >"$WORK/out"
     load "a=$WORK/a.sieve" "b=$WORK/b.sieve" "c=$WORK/a.sieve" >"$WORK/out"

@@ -294,7 +294,7 @@ everything_happens() {
     grep -q 'the flow memory in use holds up to 4,096 flows' "$WORK/out" || fail "$(cat "$WORK/out")"
     "$1" "loading again"
     set_abi
-    refused 4 'version' sieve replies "$IN_IF" pass
+    refused_with 4 'version' sieve replies "$IN_IF" pass
     sieve load "$IN_IF" "few=$WORK/nobody" --default drop --force --allow-lockout >"$WORK/out"
     grep -q 'attached, .*' "$WORK/out" || fail "$(cat "$WORK/out")"
     grep -q 'the flow memory in use holds up to 4,096 flows' "$WORK/out" || fail "$(cat "$WORK/out")"
@@ -523,17 +523,15 @@ lockout() {
         inside "$IN" unshare --mount bash -c 'mount --bind "$1" /etc/resolv.conf && shift && exec "$@"' sieve \
             "$WORK/resolv.conf" "$SIEVE" "$@"
     }
-    refused 3 "$FAR4 pass, this host's resolver" \
-        guarded load "$IN_IF" "few=$WORK/nobody" --default drop --replies drop --replace
+    refused 3 guarded load "$IN_IF" "few=$WORK/nobody" --default drop --replies drop --replace
     guarded -q load "$IN_IF" "few=$WORK/nobody" --default drop --replace
     before=$(state_of_table)
-    refused 3 "$FAR4 pass, this host's resolver" guarded replies "$IN_IF" drop
+    refused 3 guarded replies "$IN_IF" drop
     [ "$before" = "$(state_of_table)" ] || fail "something has changed"
     sieve -q unload "$IN_IF"
     # A leased address ends some day.
     ip -n "$IN" address add 198.51.100.50/24 dev "$IN_IF" valid_lft 3600 preferred_lft 3600
-    refused 3 "a gateway of $IN_IF, whose address is leased" \
-        sieve load "$IN_IF" "few=$WORK/nobody" --default drop --replies drop
+    refused 3 sieve load "$IN_IF" "few=$WORK/nobody" --default drop --replies drop
     sieve -q load "$IN_IF" "few=$WORK/nobody" --default drop
     ip -n "$IN" address del 198.51.100.50/24 dev "$IN_IF"
 }
@@ -816,25 +814,22 @@ sampling() { [ "$(sieve --json status "$IN_IF" | jq '.interfaces[0].sampling')" 
 
 refusals() {
     local before
-    refused 2 '--replies perhaps: expected pass or drop' \
-        sieve load "$IN_IF" "few=$WORK/nobody" --replies perhaps
-    refused 2 '--max-flows 5: expected a whole number of flows from 64' \
-        sieve load "$IN_IF" "few=$WORK/nobody" --replies pass --max-flows 5
-    refused 2 'replies=drop is for a set that drops or limits' \
-        sieve load "$IN_IF" "few=$WORK/nobody,action=pass,replies=drop"
+    refused 2 sieve load "$IN_IF" "few=$WORK/nobody" --replies perhaps
+    refused 2 sieve load "$IN_IF" "few=$WORK/nobody" --replies pass --max-flows 5
+    refused 2 sieve load "$IN_IF" "few=$WORK/nobody,action=pass,replies=drop"
     sieve -q load "$IN_IF" "few=$WORK/nobody" --replies pass --max-flows 4096
     before=$(state_of_table)
-    refused 2 '8192 flows are asked for, and the flow memory in force.* is for 4096' \
-        sieve replies "$IN_IF" pass --max-flows 8192
-    refused 2 'replies perhaps: expected pass or drop' sieve replies "$IN_IF" perhaps
+    refused 2 sieve replies "$IN_IF" pass --max-flows 8192
+    refused 2 sieve replies "$IN_IF" perhaps
     # A foreign map where the flow memory belongs.
     local control memory foreign
     control=$(map_of "$(noting_id)" .data.note)
     foreign=$(map_of "$(program_id)" sieve_stats)
     memory=$("$here/replies.py" get "$control" 16)
     "$here/replies.py" put "$control" 16 "$foreign"
-    refused 4 "BPF map $foreign .sieve_stats. is where a flow memory belongs, and is none" sieve replies "$IN_IF" pass
-    refused 4 "BPF map $foreign .sieve_stats. is where a flow memory belongs, and is none" \
+    refused_with 4 "BPF map $foreign .sieve_stats. is where a flow memory belongs, and is none" \
+        sieve replies "$IN_IF" pass
+    refused_with 4 "BPF map $foreign .sieve_stats. is where a flow memory belongs, and is none" \
         sieve load "$IN_IF" "other=$WORK/nobody" --replies pass
     "$here/replies.py" put "$control" 16 "$memory"
     [ "$before" = "$(state_of_table)" ] || fail "something has changed"
@@ -842,11 +837,11 @@ refusals() {
     # Somebody else's filter sits where the noting program belongs.
     tc -n "$IN" qdisc add dev "$IN_IF" clsact 2>/dev/null || true
     inside "$IN" tc filter add dev "$IN_IF" egress pref 50000 protocol ipv6 bpf da obj "$FOREIGN" sec tc
-    refused 4 'replies need a program that notes what leaves .* nothing was changed' \
+    refused_with 4 'replies need a program that notes what leaves .* nothing was changed' \
         sieve load "$IN_IF" "few=$WORK/nobody" --replies pass
     [ -z "$(program_id)" ] || fail "attached all the same"
     sieve -q load "$IN_IF" "few=$WORK/nobody"
-    refused 4 'replies need a program that notes what leaves' sieve replies "$IN_IF" pass
+    refused_with 4 'replies need a program that notes what leaves' sieve replies "$IN_IF" pass
     sieve --json status "$IN_IF" | jq -e '.interfaces[0].replies == "drop"' >/dev/null || fail "replies are on"
     # One that only has the name of ours is left alone.
     tc -n "$IN" filter del dev "$IN_IF" egress pref 50000

@@ -66,14 +66,14 @@ managed() {
 }
 
 wrong_options() {
-    refused 2 '--chain pass,maybe: expected' sieve load --chain pass,maybe "$IN_IF" "bad=$WORK/bad.sieve"
-    refused 2 '--chain : expected' sieve load --chain "" "$IN_IF" "bad=$WORK/bad.sieve"
-    refused 2 'priority' sieve load --priority 0 "$IN_IF" "bad=$WORK/bad.sieve"
-    refused 2 'priority' sieve load --priority first "$IN_IF" "bad=$WORK/bad.sieve"
+    refused 2 sieve load --chain pass,maybe "$IN_IF" "bad=$WORK/bad.sieve"
+    refused 2 sieve load --chain "" "$IN_IF" "bad=$WORK/bad.sieve"
+    refused_with 2 'priority' sieve load --priority 0 "$IN_IF" "bad=$WORK/bad.sieve"
+    refused_with 2 'priority' sieve load --priority first "$IN_IF" "bad=$WORK/bad.sieve"
     [ -z "$(program_id)" ] || fail "attached something"
     attach
-    refused 2 'alone.*--priority' sieve load --priority 20 "$IN_IF" "bad=$WORK/bad.sieve"
-    refused 2 'alone.*--chain' sieve load --chain none "$IN_IF" "bad=$WORK/bad.sieve"
+    refused 2 sieve load --priority 20 "$IN_IF" "bad=$WORK/bad.sieve"
+    refused 2 sieve load --chain none "$IN_IF" "bad=$WORK/bad.sieve"
     [ "$(told 'sets | length')" = 0 ] || fail "a refused load has loaded something"
 }
 

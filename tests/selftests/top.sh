@@ -58,7 +58,7 @@ END
 off() {
     attach
     sieve -q load "$IN_IF" "a=$WORK/a.sieve,action=drop"
-    refused 1 'not counted' sieve top "$IN_IF" --off
+    refused 1 sieve top "$IN_IF" --off
     top >/dev/null
     verdicts <<<"drop udp 203.0.113.9 $IN4 1 2"
     [ "$(top | jq .matches)" = 3 ] || fail "$(top)"

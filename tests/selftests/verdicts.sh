@@ -115,7 +115,7 @@ drop udp 203.0.113.3 $IN4 1 2
 pass udp 203.0.113.1 $IN4 1 2
 END
     [ "$(hits s15)" = 6 ] || fail "the fifteenth set counted $(hits s15) instead of 6"
-    refused 2 16 sieve load "$IN_IF" "${sets[@]}" "last=$WORK/b.sieve" "more=$WORK/b.sieve"
+    refused 2 sieve load "$IN_IF" "${sets[@]}" "last=$WORK/b.sieve" "more=$WORK/b.sieve"
 }
 
 ktap_run \

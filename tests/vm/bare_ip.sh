@@ -129,7 +129,7 @@ gre() {
     ip -n "$IN" link set bare up
     printf '%s\n' "${inner4}66" >"$WORK/66"
     for hook in xdp ingress egress; do
-        refused 4 'bare has hardware type 778' sieve load bare --hook "$hook" "in=$WORK/66,key=src"
+        refused_with 4 'bare has hardware type 778' sieve load bare --hook "$hook" "in=$WORK/66,key=src"
     done
     [ -z "$(ip -n "$IN" -j link show bare | jq -r '.[0].xdp.prog.id // empty')" ] || fail "a program is attached"
     remove_bare

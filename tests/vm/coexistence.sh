@@ -98,7 +98,7 @@ joins() {
     sieve -q unload "$IN_IF"
     neighbour_works_alone
     [ "$(ids_of neighbour)" = "$id" ] || fail "the other program was loaded anew"
-    refused 1 'xdp-sieve' sieve stats "$IN_IF"
+    refused_with 1 'xdp-sieve' sieve stats "$IN_IF"
     # Once more, because nothing may be left of the first time.
     add_sieve -m "$1"
     both_work
@@ -200,8 +200,10 @@ told() {
         fail "the neighbour is told wrongly"
     loader status "$IN_IF" | grep -E '=> +7 +xdp_sieve ' || fail "xdp-loader tells otherwise"
     # After attaching, the rank cannot change.
-    refused 2 'priority 7.*leave -m, --priority and --chain out' sieve load --priority 8 "$IN_IF" "bad=$WORK/bad.sieve"
-    refused 2 'priority 7.*leave -m, --priority and --chain out' sieve load --chain pass "$IN_IF" "bad=$WORK/bad.sieve"
+    refused_with 2 'priority 7.*leave -m, --priority and --chain out' \
+        sieve load --priority 8 "$IN_IF" "bad=$WORK/bad.sieve"
+    refused_with 2 'priority 7.*leave -m, --priority and --chain out' \
+        sieve load --chain pass "$IN_IF" "bad=$WORK/bad.sieve"
     loader unload "$IN_IF" --id "$(ids_of neighbour)"
     [ "$(sieve_status 'programs | map(.name) | join(" ")')" = xdp_sieve ] || fail "status tells of one that went"
     [ "$(sieve_status priority)" = 7 ] || fail "the priority has changed to $(sieve_status priority)"
@@ -335,7 +337,7 @@ alone() {
     clear_all
     ip -n "$IN" link set dev "$IN_IF" xdp obj "$NEIGHBOUR" sec xdp
     id=$(program_id)
-    refused 4 "neighbour.*$id.*--force" sieve load "$IN_IF" "bad=$WORK/bad.sieve"
+    refused_with 4 "neighbour.*$id.*--force" sieve load "$IN_IF" "bad=$WORK/bad.sieve"
     [ "$(program_id)" = "$id" ] || fail "the other program is gone"
     neighbour_works_alone
     reset_interfaces
