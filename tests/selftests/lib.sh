@@ -43,8 +43,9 @@ skip_all() {
 ktap_run() {
     local number=0 failed=0 skipped=0 passed=0 status description line
     set -- "$@" "no pin is left behind" no_pin_left
-    all_wordings | grep -F -- $'\t'"$script: " >"$WORK/wordings" || true
-    : >"$WORK/worded"
+    mkdir "$WORK/.wording"
+    all_wordings | grep -F -- $'\t'"$script: " >"$WORK/.wording/recorded" || true
+    : >"$WORK/.wording/new"
     echo "KTAP version 1"
     echo "1..$(($# / 2))"
     while [ $# -gt 0 ]; do
@@ -53,7 +54,7 @@ ktap_run() {
         # Not inside a condition: that would switch `set -e` off in the subshell.
         set +e
         rm -f "$WORK/skipped"
-        : >"$WORK/refusals"
+        : >"$WORK/.wording/met"
         (
             set -e
             trap - EXIT
@@ -154,7 +155,7 @@ refused() {
         fi
     done
     # shellcheck disable=SC2154 # ktap_run has the description
-    printf '%s\t%s\t    exit %s: %s\n' "$file" "$script: $description" "$1" "$line" >>"$WORK/refusals"
+    printf '%s\t%s\t    exit %s: %s\n' "$file" "$script: $description" "$1" "$line" >>"$WORK/.wording/met"
 }
 
 # refused_with CODE PATTERN COMMAND...: the same where the line is not the same everywhere and always: other programs'
@@ -184,19 +185,20 @@ all_wordings() {
 
 # as_worded STATUS TEST: compares the refusals of a test with its entries, or keeps them for record_wordings.
 as_worded() {
-    [ -s "$WORK/refusals" ] || [ -s "$WORK/wordings" ] || return 0
-    grep -F -- $'\t'"$2"$'\t' "$WORK/wordings" >"$WORK/expected" || true
-    LC_ALL=C sort -s -t $'\t' -k 1,1 "$WORK/refusals" | awk '
+    local folder=$WORK/.wording
+    [ -s "$folder/met" ] || [ -s "$folder/recorded" ] || return 0
+    grep -F -- $'\t'"$2"$'\t' "$folder/recorded" >"$folder/expected" || true
+    LC_ALL=C sort -s -t $'\t' -k 1,1 "$folder/met" | awk '
         function put() { if (times > 1) sub(/\t    exit ./, "&, " times " times", line); if (times) print line }
         $0 != last { put(); times = 0 }
         { times++; line = last = $0 }
-        END { put() }' >"$WORK/said-by-all"
+        END { put() }' >"$folder/found"
     if [ "$MESSAGES" = record ]; then
-        if [ "$1" -eq "$KSFT_PASS" ]; then cat "$WORK/said-by-all"; else cat "$WORK/expected"; fi >>"$WORK/worded"
+        if [ "$1" -eq "$KSFT_PASS" ]; then cat "$folder/found"; else cat "$folder/expected"; fi >>"$folder/new"
     elif [ "$1" -ne "$KSFT_SKIP" ]; then
-        diff -U 0 <(cut -f 1,3 "$WORK/expected") <(cut -f 1,3 "$WORK/said-by-all") >"$WORK/other" || {
+        diff -U 0 <(cut -f 1,3 "$folder/expected") <(cut -f 1,3 "$folder/found") >"$folder/differences" || {
             echo "not as in messages (-); if it is meant, MESSAGES=record tests/selftests/$script records it:"
-            sed '1,2d; /^@@/d' "$WORK/other"
+            sed '1,2d; /^@@/d' "$folder/differences"
             return 1
         }
     fi
@@ -204,13 +206,13 @@ as_worded() {
 
 # Writes messages/ with what this script's tests have met. A test that failed or was skipped keeps its entries.
 record_wordings() {
-    local file
-    all_wordings | grep -vF -- $'\t'"$script: " >>"$WORK/worded" || true
-    LC_ALL=C sort -s -t $'\t' -k 1,2 "$WORK/worded" >"$WORK/all"
+    local folder=$WORK/.wording file
+    all_wordings | grep -vF -- $'\t'"$script: " >>"$folder/new" || true
+    LC_ALL=C sort -s -t $'\t' -k 1,2 "$folder/new" >"$folder/all"
     for file in "$here"/messages/*; do
         echo "# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)" >"$file"
     done
-    (cd "$here/messages" && awk -F '\t' '$1 $2 != last { print $2 >>$1 } { last = $1 $2; print $3 >>$1 }' "$WORK/all")
+    (cd "$here/messages" && awk -F '\t' '$1 $2 != last { print $2 >>$1 } { last = $1 $2; print $3 >>$1 }' "$folder/all")
 }
 
 # --- the network --------------------------------------------------------------------------------------------

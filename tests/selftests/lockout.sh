@@ -69,7 +69,7 @@ is_session_on() {
     # With its real ports.
     printf '%s\n' "$OUT4 $IN4 $port tcp" >"$WORK/flows.txt"
     refused 3 sieve load "$IN_IF" "bad=$WORK/flows.txt,key=src,dst,dport,proto" --admin-ports "$port"
-    printf '%s\n' "$OUT4 $IN4 $(($port ^ 1)) tcp" >"$WORK/flows.txt"
+    printf '%s\n' "$OUT4 $IN4 $((port ^ 1)) tcp" >"$WORK/flows.txt"
     sieve -q load "$IN_IF" "bad=$WORK/flows.txt,key=src,dst,dport,proto" --admin-ports "$port"
     # Without the option the port is no administrator's.
     sieve -q load "$IN_IF" "bad=$WORK/bad.txt"
