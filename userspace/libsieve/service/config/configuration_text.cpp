@@ -2,12 +2,9 @@
 #include "libsieve/service/config/configuration_text.hpp"
 
 #include <algorithm>
-#include <string_view>
-#include <variant>
 
 #include <fmt/format.h>
 
-#include "libsieve/control/spec/build_options.hpp"
 #include "libsieve/service/config/configuration_fleet.hpp"
 #include "libsieve/service/config/configuration_interfaces.hpp"
 #include "libsieve/service/config/configuration_service.hpp"
@@ -18,29 +15,9 @@ namespace sieve::service {
 
 namespace {
 
-// The value that an option has.
-struct WriteValue {
-    TomlText& text;
-    std::string_view name;
-
-    void operator()(std::monostate) const {}
-    void operator()(control::Unset unset) const { text.none(name, unset.meaning); }
-    void operator()(bool value) const { text.flag(name, value); }
-    void operator()(std::uint64_t value) const { text.key(name, whole_of(value)); }
-    void operator()(double value) const { text.number(name, value); }
-    void operator()(const std::string& value) const { text.word(name, value); }
-};
-
-void write_build_options(TomlText& text, const control::FeedSpec& feed,
-                         bool (*wanted)(const control::BuildOption&)) {
-    for (const control::BuildOption& option : control::build_options())
-        if (is_configured(option) && wanted(option))
-            std::visit(WriteValue{text, option.name}, option.value_of(feed));
-}
-
 std::string text_of(const SetConfiguration& set) {
     TomlText text = text_of_keys(set_keys(), set);
-    write_build_options(text, set.feed, [](const control::BuildOption&) { return true; });
+    write_keys(build_keys(), text, set);
     return fmt::format("\n[set.{0}]\n{1}\n[set.{0}.guards]\n{2}", quoted(set.name), text.lines(),
                        text_of_keys(guard_keys(), set.guards).lines());
 }
@@ -64,7 +41,7 @@ std::string configuration_text(const Configuration& configuration) {
 
 std::string build_text(const SetConfiguration& set) {
     TomlText text;
-    write_build_options(text, set.feed, [](const control::BuildOption& option) { return option.decides; });
+    write_keys(deciding_keys(), text, set);
     // What a list without a kind leads to (build/default_kind.hpp), so that another rule builds it again.
     if (set.feed.build.kind.kind == automatic_kind) text.word("auto", "exact, ranges or a filter");
     text.flag("verify", set.verify);
