@@ -291,7 +291,7 @@ soak: all
 	scripts/soak.sh 10 scripts/vmtest.sh
 	scripts/soak.sh 3 scripts/check.sh
 
-# Injects a fault at every system call of the commands that change something: see docs/testing.md. This takes an hour
+# Injects a fault at every system call of the commands that change something: see docs/faults.md. This takes an hour
 # or two. EVERY=10 takes every tenth call; CASES="load swap" and HOOKS=xdp select cases and hooks. Before that it kills
 # the daemon at KILLS random moments, 300 if not given, and daemon, etcd or nginx of a fleet at FLEET_KILLS ones, and
 # lives a daemon's life of OPERATIONS random operations, 2,000 if not given, drawn by SEED.
@@ -441,7 +441,7 @@ clean:
 	rm -rf $(B)
 
 # `sanitize` runs the tests under clang's sanitizers. `coverage` shows which lines the tests run. PARTS and SUITES
-# select: see docs/testing.md.
+# select: see docs/sanitizers.md.
 sanitize:
 	scripts/sanitize.sh $(PARTS)
 
