@@ -195,8 +195,6 @@ void BanServer::answer(UniqueFd socket) {
         answer = answer_of(*question);
     }
     (void)say(socket.get(), bytes_of(answer)); // whoever has gone away does not hear it
-    // Tells the end of the answer at once. The kernel takes a millisecond for a close.
-    ::shutdown(socket.get(), SHUT_WR);
 }
 
 BanAnswer BanServer::answer_of(const BanQuestion& question) {
