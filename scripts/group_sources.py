@@ -152,9 +152,9 @@ def rooms():
 
 
 def place_of(path, folders):
-    """The compiler's options depend on the room, but are the same for all tests."""
+    """The compiler's options depend on the room, and on the room that a unit test tests."""
     room = next((folder for folder in folders if path.startswith(folder + "/")), None)
-    return room or "/".join(path.split("/")[:2])
+    return room or "/".join(path.split("/")[: 3 if path.startswith("tests/unit/") else 2])
 
 
 def main():

@@ -80,10 +80,18 @@ line_length() {
     }
 }
 
-# Relative links between pages must exist. docs/format.md must agree with the compiler and with a real build.
+# Relative links between pages must exist. docs/format.md must agree with the compiler and with a real build,
+# docs/configuration.md with the list of keys.
 page_links() { scripts/page_links.py; }
 format_page() { scripts/format_page.py; }
 abi_number() { scripts/abi_digest.py; }
+configuration_page() {
+    [ -x build/unit-tests ] || {
+        echo "build/unit-tests is missing: run make first"
+        return "$SKIPPED"
+    }
+    build/unit-tests --gtest_brief=1 --gtest_filter='ConfigurationTables.AreDocumented'
+}
 
 # The glossary's last table: words that have given way to others.
 forbidden_words() {
@@ -138,6 +146,7 @@ rule "man pages pass mandoc" man_pages
 rule "no line of a script is over 120 characters long" line_length
 rule "pages link to what exists, and have one reader" page_links
 rule "docs/format.md is true (scripts/format_page.py --write)" format_page
+rule "docs/configuration.md has the keys (SIEVE_WRITE_DOCS=1 build/unit-tests, ConfigurationTables)" configuration_page
 rule "comments and docs name what exists (scripts/stale_names.py)" stale_names
 rule "no word of the glossary's last table is in use" forbidden_words
 rule "recorded messages belong to tests (tests/selftests/messages)" recorded_messages

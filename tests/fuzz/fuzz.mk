@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 # The fuzz targets: clang's libFuzzer with AddressSanitizer and UndefinedBehaviorSanitizer, in build/fuzz.
-# tests/fuzz/NAME_fuzz.cpp is the target NAME. scripts/fuzz.sh runs them; docs/testing.md says what they prove.
+# tests/fuzz/NAME_fuzz.cpp is the target NAME. scripts/fuzz.sh runs them; docs/fuzzing.md says what they prove.
 
 FUZZ        := $(B)/fuzz
 FUZZ_CC     ?= clang-19

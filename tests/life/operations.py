@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 """What happens in a daemon's life (life.py): each operation changes something, and tells the model beforehand what may
-come of it. docs/testing.md lists them."""
+come of it. docs/faults.md lists them."""
 
 import contextlib
 import fcntl

@@ -76,6 +76,26 @@ is_session_on() {
     refused 2 sieve load "$IN_IF" "bad=$WORK/bad.txt" --admin-ports 70000
 }
 
+# The sessions of an sshd that listens elsewhere, which nothing shows but its process.
+other_port() {
+    local port
+    varies+=(port)
+    ln -s "$(python3 -c 'import sys; print(sys.executable)')" "$WORK/sshd" # which may be a script in the search path
+    mkfifo "$WORK/port"
+    inside "$IN" "$WORK/sshd" -c '
+import socket
+listener = socket.create_server(("", 0))
+print(listener.getsockname()[1], flush=True)
+session = listener.accept()[0]
+session.recv(1)' >"$WORK/port" &
+    read -r port <"$WORK/port"
+    inside "$OUT" bash -c "exec 3<>/dev/tcp/$IN4/$port; read -r -u 3" &
+    await session_of "$port"
+    printf '%s\n' "$OUT4" >"$WORK/bad.txt"
+    refused 3 sieve load "$IN_IF" "bad=$WORK/bad.txt"
+}
+session_of() { inside "$IN" ss -Htn state established "sport = $1" | grep -q .; }
+
 # At a rate of one in 195, two of five filters match one of a hundred addresses, and others are built instead.
 false_positive() {
     seq -f '192.0.2.%g' 1 100 >"$WORK/listed"
@@ -149,6 +169,7 @@ ktap_run \
     "a resolver" resolver \
     "the peer of SSH_CONNECTION" ssh_peer \
     "an established session" established_session \
+    "an established session of an sshd at another port" other_port \
     "a list of protected addresses" protected_list \
     "a false positive is no lockout, and an image says what to do" false_positive \
     "an allowlist without the resolver or the administrator" an_allowlist \

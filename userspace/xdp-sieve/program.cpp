@@ -76,10 +76,17 @@ void print_what_was_meant(const CLI::App& app, const std::vector<std::string>& w
     if (!meant.empty()) print_error("xdp-sieve: {}\n", meant);
 }
 
+// The first word that is no option: the options of all commands take no values. Empty if there is none.
+std::string_view named_command(int argc, char** argv) {
+    char** const named =
+        std::find_if(argv + std::min(argc, 1), argv + argc, [](const char* word) { return *word != '-'; });
+    return named != argv + argc ? *named : "";
+}
+
 // Runs the command. The context then holds its exit code.
 void run(int argc, char** argv, std::span<const Command> more, Context& context) {
     CLI::App app;
-    define_command_line(app, context, argc > 1 ? argv[1] : "", more);
+    define_command_line(app, context, named_command(argc, argv), more);
 
     // What the shells' completion scripts run. No person types it, so the help does not show it.
     if (argc > 1 && std::string_view(argv[1]) == "complete") {

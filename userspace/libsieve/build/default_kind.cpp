@@ -28,12 +28,12 @@ bool asks_for_filter(const BuildOptions& options) {
 }
 
 // The first kind that has shards and takes the options, or else the first that has shards.
-sieve_kind kind_with_shards(KindOptions options) {
-    std::vector<const FilterKind*> kinds = filter_kinds();
+sieve_kind kind_with_shards(const Kinds& all, KindOptions options) {
+    std::vector<const FilterKind*> kinds = all.all();
     std::erase_if(kinds, [](const FilterKind* kind) { return !kind->facts().has_shards; });
     const auto taking = std::find_if(kinds.begin(), kinds.end(), [&](const FilterKind* kind) {
         options.kind = kind->facts().number;
-        return check_kind_options(options).has_value();
+        return all.check(options).has_value();
     });
     return (taking != kinds.end() ? *taking : kinds.front())->facts().number;
 }
@@ -88,7 +88,7 @@ BuildOptions settled_kind(BuildOptions options, bool has_address_ranges) {
     if (has_address_ranges && !asks_for_filter(options))
         options.kind.kind = SIEVE_KIND_RANGES;
     else if (options.memory_limit && !has_address_ranges)
-        options.kind.kind = kind_with_shards(options.kind);
+        options.kind.kind = kind_with_shards(*options.kinds, options.kind);
     else
         options.kind.kind =
             choose_kind(options.kind, {.fpr = options.fpr, .bits_per_key = options.bits_per_key})

@@ -75,7 +75,7 @@ Result<std::vector<sieve_key>> exact_entries(const Members& members, const Image
     std::vector<sieve_key> exact = exact_of_entries(entries, stored);
     const bool all_known = std::all_of(exact.begin(), exact.end(), [&](const sieve_key& key) {
         return entry_marked_by(key) ||
-               kind_of(image.lookup()).holds(image.lookup(), stored.hash(key), image.filter().data());
+               image.kind().holds(image.lookup(), stored.hash(key), image.filter().data());
     });
     if (!all_known) return non_member(feed, "as many keys, but not the same");
     return exact;
@@ -89,7 +89,7 @@ Result<std::vector<sieve_key>> exact_keys(Members members, const Image& image, c
     const auto& [keys, ranges, key_ranges] = members;
     const std::uint32_t fields = image.lookup().fields;
     const bool prefixes = image.lookup().probes > 0;
-    if (prefixes && kind_of(image.lookup()).facts().changes_live) return exact_entries(members, image, feed);
+    if (prefixes && image.kind().facts().changes_live) return exact_entries(members, image, feed);
     std::vector<sieve_key> exact;
     if (!prefixes) {
         if (members.has_ranges()) return non_member(feed, "it has prefixes or ranges, the image has none");

@@ -57,7 +57,7 @@ int least_random_bits(const Image& image) {
 // that all ask different questions: with q possible questions, the variance is 1 + keys / q times the
 // binomial one.
 double keys_per_question(const Image& image, std::uint64_t keys) {
-    if (kind_of(image.lookup()).exact() != nullptr) return 1;
+    if (image.kind().exact() != nullptr) return 1;
     return 1 + std::ldexp(static_cast<double>(keys), -least_random_bits(image));
 }
 
@@ -91,7 +91,7 @@ Measurement measure_fpr(const Image& image, std::span<const sieve_witness> shape
 
 double expected_fpr(const Image& image) {
     const sieve_lookup& lookup = image.lookup();
-    return rate_of_probes(kind_of(lookup).expected_rate(lookup, image.filter(), image.file().keys),
+    return rate_of_probes(image.kind().expected_rate(lookup, image.filter(), image.file().keys),
                           std::max<std::uint32_t>(1, lookup.probes));
 }
 
@@ -101,8 +101,7 @@ double scatter_of_expected_fpr(const Image& image) {
     if (lookup.buckets < parts) return 1;
     double sum = 0;
     double squares = 0;
-    for (const double rate :
-         kind_of(lookup).expected_rates(lookup, image.filter(), image.file().keys, parts)) {
+    for (const double rate : image.kind().expected_rates(lookup, image.filter(), image.file().keys, parts)) {
         sum += rate;
         squares += rate * rate;
     }
@@ -113,7 +112,7 @@ double scatter_of_expected_fpr(const Image& image) {
 
 double expected_fpr_of(const Image& image, double worst, const sieve_key& shape) {
     const sieve_lookup& lookup = image.lookup();
-    if (lookup.probes == 0 || kind_of(lookup).exact() != nullptr) return worst;
+    if (lookup.probes == 0 || image.kind().exact() != nullptr) return worst;
     return rate_of_probes(rate_of_one_probe(worst, lookup.probes),
                           image.probes().count[sieve_key_family(&shape, lookup.fields)]);
 }

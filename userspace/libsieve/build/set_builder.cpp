@@ -507,7 +507,7 @@ Result<std::uint64_t> choose_lines(const Material& material, const KindBuilder& 
                             *options.memory, keys, (overhead + least) * sizeof(sieve_line)));
         return builder.usable_lines(total - overhead);
     }
-    const double standard = kind_of(options.kind.kind).facts().bits_per_key;
+    const double standard = options.kinds->of(options.kind.kind).facts().bits_per_key;
     return builder.lines_for_bits(keys, options.bits_per_key.value_or(standard));
 }
 
@@ -645,10 +645,11 @@ Result<BuiltSet> build_exact(const ExactKind& kind, Members list, const BuildOpt
             "the list takes {} bytes in kind {}, which is exact and cannot be smaller; {} were allowed",
             bytes, kind.facts().name, *options.memory));
     SIEVE_ASSIGN(Image image,
-                 Image::create(filter->lines(), static_cast<std::uint32_t>(material.witnesses.size())));
+                 Image::create(filter->lines(), static_cast<std::uint32_t>(material.witnesses.size()), 0,
+                               *options.kinds));
     fill_lookup(image, material, secret);
     SIEVE_TRY(filter->describe(image.lookup()));
-    if (const std::string fault = geometry_fault(image.lookup()); !fault.empty())
+    if (const std::string fault = options.kinds->geometry_fault(image.lookup()); !fault.empty())
         return invalid_request(fault);
     filter->fill(image.filter());
     image.file().keys = report.keys;
@@ -686,12 +687,13 @@ Result<Filled> make_image(const Material& material, const KindBuilder& builder, 
     report.bits_per_key = bits_per_key_of(report.keys, lines);
 
     SIEVE_ASSIGN(Image image, Image::create(lines, static_cast<std::uint32_t>(material.witnesses.size()),
-                                            static_cast<std::uint32_t>(report.exceptions)));
+                                            static_cast<std::uint32_t>(report.exceptions), *options.kinds));
     fill_lookup(image, material, secret);
     std::copy(exceptions.lines.begin(), exceptions.lines.end(), image.exceptions().begin());
     SIEVE_TRY(builder.describe(report.keys, lines, image.lookup()));
     const sieve_lookup& lookup = image.lookup();
-    if (const std::string fault = geometry_fault(lookup); !fault.empty()) return invalid_request(fault);
+    if (const std::string fault = options.kinds->geometry_fault(lookup); !fault.empty())
+        return invalid_request(fault);
     const std::uint32_t probes = std::max(1U, material.most_probes());
     report.model_fpr = builder.model_fpr(report.keys, lookup);
     if (report.model_fpr) report.model_fpr = rate_of_probes(std::min(1.0, *report.model_fpr), probes);
@@ -828,18 +830,19 @@ Status check_build_options(const BuildOptions& options) {
         settled.spare.hits = false; // the list decides
         return check_build_options(settled);
     }
-    if (const KindFacts& facts = kind_of(options.kind.kind).facts(); options.spare.hits && !facts.has_marks)
+    if (const KindFacts& facts = options.kinds->of(options.kind.kind).facts();
+        options.spare.hits && !facts.has_marks)
         return invalid_request(fmt::format("hits: kind {} marks no entries; kind {}, a list of single "
                                            "addresses without a size or a rate, does",
                                            facts.name, kind_name(SIEVE_KIND_EXACT)));
-    if (kind_of(options.kind.kind).exact() != nullptr) {
+    if (options.kinds->of(options.kind.kind).exact() != nullptr) {
         if (options.bits_per_key)
             return invalid_request(
                 fmt::format("kind {} is exact: its size follows from the list, so it takes no bits per key",
-                            kind_of(options.kind.kind).facts().name));
-        return check_kind_options(options.kind);
+                            options.kinds->of(options.kind.kind).facts().name));
+        return options.kinds->check(options.kind);
     }
-    SIEVE_TRY(kind_builder(options.kind));
+    SIEVE_TRY(options.kinds->builder(options.kind));
     return {};
 }
 
@@ -849,8 +852,8 @@ Result<BuiltSet> build_set(Members members, const BuildOptions& wanted, const Pr
     options.kind.kind = chosen_kind(wanted, facts_of(members.keys, members.ranges, exceptions)).kind;
     SIEVE_TRY(check_build_options(options));
     if (members.empty()) return bad_input("no keys to build a set of");
-    const KindFacts& facts = kind_of(options.kind.kind).facts();
-    const ExactKind* exact = kind_of(options.kind.kind).exact();
+    const KindFacts& facts = options.kinds->of(options.kind.kind).facts();
+    const ExactKind* exact = options.kinds->of(options.kind.kind).exact();
     if (names_lengths(options.prefixes) && exact != nullptr)
         return invalid_request(
             fmt::format("lengths of prefixes are named for filters, and kind {} is none", facts.name));
@@ -870,7 +873,7 @@ Result<BuiltSet> build_set(Members members, const BuildOptions& wanted, const Pr
     const std::uint64_t entries = members.size();
     return within_memory(entries, [&]() -> Result<BuiltSet> {
         if (exact != nullptr) return build_exact(*exact, std::move(members), options, exceptions);
-        SIEVE_ASSIGN(const std::unique_ptr<KindBuilder> builder, kind_builder(options.kind));
+        SIEVE_ASSIGN(const std::unique_ptr<KindBuilder> builder, options.kinds->builder(options.kind));
         SIEVE_ASSIGN(const std::unique_ptr<Source> source,
                      source_of(std::move(members), options,
                                facts.changes_live ? std::optional(builder->most_copies()) : std::nullopt));
@@ -887,7 +890,7 @@ Result<BuiltSet> build_set(SpilledKeys keys, const BuildOptions& wanted, const P
     if (entries == 0) return bad_input("no keys to build a set of");
     const ThreadLimit threads(options.threads);
     return within_memory(entries, [&]() -> Result<BuiltSet> {
-        SIEVE_ASSIGN(const std::unique_ptr<KindBuilder> builder, kind_builder(options.kind));
+        SIEVE_ASSIGN(const std::unique_ptr<KindBuilder> builder, options.kinds->builder(options.kind));
         SpilledSource source(std::move(keys), progress);
         return build(source, *builder, options, exceptions, progress);
     });
@@ -994,8 +997,7 @@ Status check_header(const Image& image, const Image& own, const Material& materi
                     const Exceptions& exceptions) {
     const sieve_file& file = image.file();
     if (!same_bytes(image.lookup(), own.lookup()))
-        return differs("geometry", kind_of(image.lookup()).geometry(image.lookup()),
-                       kind_of(own.lookup()).geometry(own.lookup()));
+        return differs("geometry", image.kind().geometry(image.lookup()), own.kind().geometry(own.lookup()));
     if (!same_bytes(image.probes(), own.probes()))
         return bad_input("its filter is not that of the list: it has other probes");
     SIEVE_TRY(check_same<std::uint64_t>("keys", file.keys, material.keys));
@@ -1042,7 +1044,7 @@ Status check_filter_built(Source& source, const KindBuilder& builder, const Imag
     // Nothing is placed, so its lines take no memory.
     SIEVE_ASSIGN(const Filled own, make_image(material, builder, options, secret, exceptions));
     SIEVE_TRY(check_header(image, own.image, material, exceptions));
-    const FilterKind& kind = kind_of(image.lookup());
+    const FilterKind& kind = image.kind();
     const bool all = std::all_of(material.hashes.begin(), material.hashes.end(), [&](const sieve_hash& hash) {
         return kind.holds(image.lookup(), hash, image.filter().data());
     });
@@ -1063,13 +1065,13 @@ Status check_built(const Image& image, Members members, const BuildOptions& want
     options.kind.kind = chosen_kind(wanted, facts_of(members.keys, members.ranges, exceptions)).kind;
     const sieve_lookup& lookup = image.lookup();
     if (lookup.kind != options.kind.kind)
-        return differs("kind", kind_of(lookup).facts().name, kind_of(options.kind.kind).facts().name);
+        return differs("kind", image.kind().facts().name, options.kinds->of(options.kind.kind).facts().name);
     if (lookup.fields != members.fields()) return bad_input("its filter is one of other fields");
     const ThreadLimit threads(options.threads);
-    if (const ExactKind* exact = kind_of(lookup).exact())
+    if (const ExactKind* exact = image.kind().exact())
         return check_exact_built(*exact, image, std::move(members));
-    SIEVE_ASSIGN(const std::unique_ptr<KindBuilder> builder, kind_builder(options.kind));
-    const bool counts = kind_of(lookup).facts().changes_live;
+    SIEVE_ASSIGN(const std::unique_ptr<KindBuilder> builder, options.kinds->builder(options.kind));
+    const bool counts = image.kind().facts().changes_live;
     SIEVE_ASSIGN(const std::unique_ptr<Source> source,
                  source_of(std::move(members), options,
                            counts ? std::optional(builder->most_copies()) : std::nullopt));

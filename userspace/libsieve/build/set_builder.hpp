@@ -26,8 +26,9 @@ struct BuildOptions {
     std::optional<double> fpr;           // the smallest filter whose predicted rate is at most this
     std::optional<std::uint64_t> memory; // the largest filter whose whole image fits these bytes
 
-    KindOptions kind;      // the kind and its options
-    PrefixLimits prefixes; // for sets of prefixes and ranges
+    KindOptions kind;                       // the kind and its options
+    const Kinds* kinds = &built_in_kinds(); // that there are; they must outlive the image
+    PrefixLimits prefixes;                  // for sets of prefixes and ranges
     // Of a set that changes while it is in force: these probes, not those that fit its entries best. They
     // take each of the entries.
     std::optional<sieve_probes> probes;

@@ -60,12 +60,13 @@ std::size_t keys_at_once(std::uint32_t fields, std::uint64_t memory_limit) {
 Result<SpilledKeys> SpilledKeys::create(std::uint32_t fields, const BuildOptions& options,
                                         const Exceptions& exceptions) {
     const std::uint64_t limit = options.memory_limit.value_or(0);
-    const KindFacts& facts = kind_of(chosen_kind(options, {.fields = fields, .spilled = true}).kind).facts();
+    const KindFacts& facts =
+        options.kinds->of(chosen_kind(options, {.fields = fields, .spilled = true}).kind).facts();
     if (!facts.has_shards)
         return invalid_request(fmt::format(
             "the list takes more memory than the limit of {} bytes allows, and a filter of kind {} needs all "
             "of its keys at once, unlike kind {}",
-            limit, facts.name, names_of_kinds([](const KindFacts& f) { return f.has_shards; })));
+            limit, facts.name, options.kinds->names([](const KindFacts& f) { return f.has_shards; })));
     SIEVE_ASSIGN(const BuildSecret secret, draw_build_secret(options.seed));
     SIEVE_ASSIGN(HashFile hashes, HashFile::create(limit / share_of_hashes));
     std::optional<KeyFile> keys;
@@ -130,7 +131,7 @@ Result<std::uint32_t> SpilledKeys::place(const KindBuilder& builder, Image& imag
     // more while it is placed.
     const std::uint64_t most = hashes_.bytes_of_largest(parts_of_unit);
     const std::uint64_t unit_bytes =
-        most + most / sizeof(sieve_hash) * 21 + (kind_of(lookup).lines(lookup) >> unit_bits) * 200;
+        most + most / sizeof(sieve_hash) * 21 + (image.kind().lines(lookup) >> unit_bits) * 200;
     if (image.bytes() + unit_bytes > limit_)
         return invalid_request(fmt::format("a memory limit of {} bytes is too low for {} keys: their filter "
                                            "takes {} bytes, and placing them "

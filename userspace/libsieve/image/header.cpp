@@ -83,14 +83,14 @@ std::string lengths_fault(const sieve_probes& probes, int family) {
     return {};
 }
 
-std::string probes_fault(const sieve_lookup& lookup, const sieve_probes& probes) {
+std::string probes_fault(const FilterKind& kind, const sieve_lookup& lookup, const sieve_probes& probes) {
     const bool one = lookup.probes == 0 || sieve_is_one_address(lookup.fields);
     for (int family = 0; family < SIEVE_FAMILIES; family++)
         if (std::string fault = one ? lengths_fault(probes, family) : compound_fault(lookup, probes, family);
             !fault.empty())
             return fault;
     const std::uint32_t most = std::max(probes.count[0], probes.count[1]);
-    if (kind_of(lookup).exact() != nullptr) {
+    if (kind.exact() != nullptr) {
         if (most != 0) return "prefix lengths of a kind that has none";
     } else if (most != lookup.probes)
         return fmt::format("{} probes, but its lengths are {}", lookup.probes, most);
@@ -98,8 +98,8 @@ std::string probes_fault(const sieve_lookup& lookup, const sieve_probes& probes)
     return {};
 }
 
-std::string size_fault(const sieve_lookup& lookup, const sieve_file& file) {
-    const std::uint64_t filter = kind_of(lookup).lines(lookup);
+std::string size_fault(const FilterKind& kind, const sieve_lookup& lookup, const sieve_file& file) {
+    const std::uint64_t filter = kind.lines(lookup);
     const std::uint64_t expected = SIEVE_FIRST_LINE + filter + file.witnesses + file.exceptions;
     if (expected != file.lines)
         return fmt::format("its header asks for {} lines and counts {}", expected, file.lines);
@@ -113,7 +113,7 @@ std::string size_fault(const sieve_lookup& lookup, const sieve_file& file) {
     return {};
 }
 
-std::string counts_fault(const sieve_lookup& lookup, const sieve_file& file) {
+std::string counts_fault(const FilterKind& kind, const sieve_lookup& lookup, const sieve_file& file) {
     for (const std::uint64_t count : {file.duplicates, file.skipped, file.entries, file.measured_trials})
         if (count > most_counted) return fmt::format("a count of {}, which nothing could count", count);
     if (file.entries == 0) return "keys without entries that they were made of";
@@ -127,25 +127,24 @@ std::string counts_fault(const sieve_lookup& lookup, const sieve_file& file) {
         return fmt::format("{} questions of {} exceptions, which nothing could ask", file.excluded,
                            file.exceptions);
     if (file.built_at > last_second) return "a date of building that is none";
-    const ExactKind* exact_kind = kind_of(lookup).exact();
+    const ExactKind* exact_kind = kind.exact();
     if (exact_kind != nullptr && !exact_kind->is_of_keys() && (file.key_sum[0] | file.key_sum[1]) != 0)
         return "a sum of hashes of a kind that hashes nothing";
     if (file.changes != 0) return "keys that were changed one by one, which no file has";
     return {};
 }
 
-std::string rates_fault(const sieve_lookup& lookup, const sieve_probes& probes, const sieve_file& file) {
+std::string rates_fault(const FilterKind& kind, const sieve_lookup& lookup, const sieve_probes& probes,
+                        const sieve_file& file) {
     if (!is_rate(file.predicted_fpr) || !is_rate(file.expected_fpr) || !is_rate(file.measured_fpr))
         return "its false positive rates are not rates";
-    if (kind_of(lookup).exact() != nullptr &&
-        (file.predicted_fpr | file.expected_fpr | file.measured_fpr) != 0)
+    if (kind.exact() != nullptr && (file.predicted_fpr | file.expected_fpr | file.measured_fpr) != 0)
         return "a false positive rate of a kind that has none";
     if (file.measured_trials == 0 && rate_from_bits(file.measured_fpr) != 0)
         return "a rate that was measured without a trial";
     for (int family = 0; family < SIEVE_FAMILIES; family++) {
         if (!is_rate(file.covered[family])) return "the share of addresses that it covers is not a share";
-        const bool asked =
-            lookup.probes != 0 && (probes.count[family] != 0 || kind_of(lookup).exact() != nullptr);
+        const bool asked = lookup.probes != 0 && (probes.count[family] != 0 || kind.exact() != nullptr);
         if (!asked && rate_from_bits(file.covered[family]) != 0)
             return "addresses are covered that no packet is asked for";
     }
@@ -178,15 +177,16 @@ std::string label_text(const sieve_file& file) {
     return printable({reinterpret_cast<const char*>(label), static_cast<std::size_t>(end - label)});
 }
 
-std::string header_fault(const ImageHeader& header) {
+std::string header_fault(const ImageHeader& header, const Kinds& kinds) {
     const auto& [lookup, probes, file] = header;
+    const FilterKind& kind = kinds.of(lookup);
     // The order matters: each check trusts what the checks before it have accepted.
     std::string fault = identity_fault(lookup, file);
-    if (fault.empty()) fault = geometry_fault(lookup);
-    if (fault.empty()) fault = probes_fault(lookup, probes);
-    if (fault.empty()) fault = size_fault(lookup, file);
-    if (fault.empty()) fault = counts_fault(lookup, file);
-    if (fault.empty()) fault = rates_fault(lookup, probes, file);
+    if (fault.empty()) fault = kinds.geometry_fault(lookup);
+    if (fault.empty()) fault = probes_fault(kind, lookup, probes);
+    if (fault.empty()) fault = size_fault(kind, lookup, file);
+    if (fault.empty()) fault = counts_fault(kind, lookup, file);
+    if (fault.empty()) fault = rates_fault(kind, lookup, probes, file);
     if (fault.empty()) fault = label_fault(file);
     if (fault.empty() && !all_zero(file.reserved)) fault = "reserved bytes that are not zero";
     return fault;

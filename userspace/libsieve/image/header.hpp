@@ -9,6 +9,8 @@
 
 namespace sieve {
 
+class Kinds;
+
 // The lines before the filter's own lines, as in the file.
 struct ImageHeader {
     sieve_lookup lookup;
@@ -17,10 +19,10 @@ struct ImageHeader {
 };
 static_assert(sizeof(ImageHeader) == SIEVE_FIRST_LINE * sizeof(sieve_line), "no padding");
 
-// Says what is wrong with a header; empty if nothing is. Checks every field against all others. A header
-// without a fault asks for file.lines lines, and a process that has these lines can use the image in any way.
-// The function looks neither at the checksum nor at the content of the other lines.
-[[nodiscard]] std::string header_fault(const ImageHeader& header);
+// Says what is wrong with a header of one of these kinds; empty if nothing is. Checks every field against all
+// others. A header without a fault asks for file.lines lines, and a process that has these lines can use the
+// image in any way. The function looks neither at the checksum nor at the content of the other lines.
+[[nodiscard]] std::string header_fault(const ImageHeader& header, const Kinds& kinds);
 
 // Says what is wrong with a witness under this header; empty if nothing is.
 [[nodiscard]] std::string witness_fault(const sieve_witness& witness, const sieve_lookup& lookup);

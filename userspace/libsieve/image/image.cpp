@@ -46,11 +46,13 @@ Result<sieve_line*> allocate(std::uint64_t count) {
 } // namespace
 
 Image::Image(Image&& other) noexcept
-    : lines_(std::exchange(other.lines_, nullptr)), count_(std::exchange(other.count_, 0)) {}
+    : lines_(std::exchange(other.lines_, nullptr)), count_(std::exchange(other.count_, 0)),
+      kinds_(other.kinds_) {}
 
 Image& Image::operator=(Image&& other) noexcept {
     std::swap(lines_, other.lines_);
     std::swap(count_, other.count_);
+    std::swap(kinds_, other.kinds_);
     return *this;
 }
 
@@ -64,6 +66,10 @@ sieve_lookup& Image::lookup() {
 const sieve_lookup& Image::lookup() const {
     return *reinterpret_cast<const sieve_lookup*>(lines_);
 }
+const FilterKind& Image::kind() const {
+    return kinds_->of(lookup());
+}
+
 sieve_file& Image::file() {
     return *reinterpret_cast<sieve_file*>(lines_ + SIEVE_FILE_LINE);
 }
@@ -99,10 +105,11 @@ std::span<const sieve_exception> Image::exceptions() const {
     return {reinterpret_cast<const sieve_exception*>(lines_ + count_ - file().exceptions), file().exceptions};
 }
 
-Result<Image> Image::create(std::uint64_t filter_lines, std::uint32_t witnesses, std::uint32_t exceptions) {
+Result<Image> Image::create(std::uint64_t filter_lines, std::uint32_t witnesses, std::uint32_t exceptions,
+                            const Kinds& kinds) {
     const std::uint64_t count = SIEVE_FIRST_LINE + filter_lines + witnesses + exceptions;
     SIEVE_ASSIGN(sieve_line * lines, allocate(count));
-    Image image(lines, count);
+    Image image(lines, count, kinds);
     image.lookup().magic = SIEVE_MAGIC;
     image.file().version = SIEVE_IMAGE_VERSION;
     image.file().lines = count;
@@ -111,7 +118,7 @@ Result<Image> Image::create(std::uint64_t filter_lines, std::uint32_t witnesses,
     return image;
 }
 
-Result<Image> Image::load(Input& input) {
+Result<Image> Image::load(Input& input, const Kinds& kinds) {
     const std::string name = input.name();
     ImageHeader header{};
     SIEVE_ASSIGN(const std::string_view first, input.peek(sizeof(header)));
@@ -120,7 +127,7 @@ Result<Image> Image::load(Input& input) {
             fmt::format("{}: {} bytes are not a filter image (it is a number of 64-byte lines, more than {})",
                         name, first.size(), SIEVE_FIRST_LINE));
     std::memcpy(&header, first.data(), sizeof(header));
-    if (const std::string fault = header_fault(header); !fault.empty())
+    if (const std::string fault = header_fault(header, kinds); !fault.empty())
         return bad_input(fmt::format("{}: {}", name, fault));
     const auto wrong_size = [&](std::uint64_t bytes) {
         return bad_input(
@@ -131,7 +138,7 @@ Result<Image> Image::load(Input& input) {
     const std::uint64_t bytes = header.file.lines * sizeof(sieve_line);
     if (input.size() && *input.size() != bytes) return wrong_size(*input.size());
     SIEVE_ASSIGN(sieve_line * lines, allocate(header.file.lines));
-    Image image(lines, header.file.lines);
+    Image image(lines, header.file.lines, kinds);
     SIEVE_ASSIGN(const std::size_t got, input.read_all(reinterpret_cast<char*>(lines), bytes));
     if (got < bytes) return wrong_size(got);
     SIEVE_ASSIGN(const std::string_view behind, input.peek(1));
@@ -145,9 +152,9 @@ Result<Image> Image::load(Input& input) {
     return image;
 }
 
-Result<Image> Image::load(const std::filesystem::path& path) {
+Result<Image> Image::load(const std::filesystem::path& path, const Kinds& kinds) {
     SIEVE_ASSIGN(Input input, Input::of(path.string()));
-    return load(input);
+    return load(input, kinds);
 }
 
 std::uint64_t Image::checksum() const {
@@ -167,7 +174,7 @@ Status Image::check(const std::string& origin) const {
     const auto fail = [&origin](const std::string& fault) {
         return bad_input(fmt::format("{}: {}", origin, fault));
     };
-    if (const std::string fault = header_fault({lookup(), probes(), file()}); !fault.empty())
+    if (const std::string fault = header_fault({lookup(), probes(), file()}, *kinds_); !fault.empty())
         return fail(fault);
     if (file().lines != count_)
         return fail(fmt::format("{} lines of 64 bytes, but its header says {}; the file was cut or mixed up",
@@ -175,7 +182,7 @@ Status Image::check(const std::string& origin) const {
     if (file().checksum != checksum())
         return fail(fmt::format("checksum {:016x}, expected {:016x}; the file was altered or damaged",
                                 checksum(), file().checksum));
-    if (const ExactKind* exact = kind_of(lookup()).exact(); exact != nullptr && exact->is_of_keys()) {
+    if (const ExactKind* exact = kind().exact(); exact != nullptr && exact->is_of_keys()) {
         const Result<KeySum> own = exact->add_up(lookup(), filter());
         if (!own) return fail(own.error().message);
         if (own->keys != file().keys)
@@ -209,11 +216,11 @@ Status Image::save(const std::filesystem::path& path, Replace replace) {
 }
 
 bool Image::contains_hash(sieve_hash hash) const {
-    return kind_of(lookup()).holds(lookup(), hash, lines_ + SIEVE_FIRST_LINE);
+    return kind().holds(lookup(), hash, lines_ + SIEVE_FIRST_LINE);
 }
 
 bool Image::contains(const sieve_key& key) const {
-    if (const ExactKind* exact = kind_of(lookup()).exact()) return exact->holds_key(lookup(), key, filter());
+    if (const ExactKind* exact = kind().exact()) return exact->holds_key(lookup(), key, filter());
     if (lookup().probes == 0) return contains_hash(sieve_hash_key(&key, lookup().hash_key, lookup().fields));
     const __u64* address = key.word + sieve_address_word(lookup().fields);
     const int family = sieve_family(address[0], address[1]);
@@ -234,7 +241,7 @@ bool Image::contains(const sieve_key& key) const {
 bool Image::holds(const sieve_key& key, const sieve_probe& probe) const {
     const __u64* hash_key = lookup().hash_key;
     const std::uint32_t fields = lookup().fields;
-    if (kind_of(lookup()).exact() != nullptr) return contains(key);
+    if (kind().exact() != nullptr) return contains(key);
     if (lookup().probes == 0) return contains_hash(sieve_hash_key(&key, hash_key, fields));
     if (sieve_is_one_address(fields))
         return contains_hash(

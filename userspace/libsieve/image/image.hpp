@@ -17,22 +17,28 @@
 
 namespace sieve {
 
+class FilterKind;
+class Kinds;
+[[nodiscard]] const Kinds& built_in_kinds();
+
 // Move-only owner of an image's pages. An Image that exists is either under construction by a builder or has
 // passed check().
 class Image {
   public:
+    // Each of these takes the kinds that the image may be of; they must outlive the image.
+
     // Zeroed pages for a filter of `filter_lines` lines, `witnesses` witness lines and `exceptions` exception
     // lines, with magic, version and sizes set. Errors: out_of_memory; bad_input if a map cannot have that
     // many lines.
     static Result<Image> create(std::uint64_t filter_lines, std::uint32_t witnesses,
-                                std::uint32_t exceptions = 0);
+                                std::uint32_t exceptions = 0, const Kinds& kinds = built_in_kinds());
 
     // Reads an image up to the input's end and checks it. Refuses a wrong, truncated, altered or foreign
     // image, and says what is wrong with it. Checks the header before it allocates memory and reads the rest.
-    static Result<Image> load(Input& input);
+    static Result<Image> load(Input& input, const Kinds& kinds = built_in_kinds());
 
     // The same for a path; "-" is standard input.
-    static Result<Image> load(const std::filesystem::path& path);
+    static Result<Image> load(const std::filesystem::path& path, const Kinds& kinds = built_in_kinds());
 
     Image(Image&& other) noexcept;
     Image& operator=(Image&& other) noexcept;
@@ -54,6 +60,9 @@ class Image {
     [[nodiscard]] const sieve_lookup& lookup() const;
     [[nodiscard]] sieve_file& file();
     [[nodiscard]] const sieve_file& file() const;
+
+    // What lookup() says.
+    [[nodiscard]] const FilterKind& kind() const;
 
     // The lengths of a prefix set.
     [[nodiscard]] sieve_probes& probes();
@@ -86,12 +95,14 @@ class Image {
     [[nodiscard]] bool excludes(std::span<const sieve_exception> exceptions) const;
 
   private:
-    Image(sieve_line* lines, std::size_t count) : lines_(lines), count_(count) {}
+    Image(sieve_line* lines, std::size_t count, const Kinds& kinds)
+        : lines_(lines), count_(count), kinds_(&kinds) {}
     [[nodiscard]] std::uint64_t checksum() const;
     [[nodiscard]] bool contains_hash(sieve_hash hash) const;
 
     sieve_line* lines_ = nullptr;
     std::size_t count_ = 0;
+    const Kinds* kinds_;
 };
 
 // True if the input begins like a filter image. Only peeks at the input.

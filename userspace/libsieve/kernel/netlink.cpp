@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/kernel/netlink.hpp"
 
+#include <linux/rtnetlink.h>
 #include <netinet/in.h>
 
 #include <cerrno>
@@ -49,6 +50,17 @@ int dump_netlink(int family, const FillRequest& fill, const std::function<void()
         error = ask_netlink(family, fill, take);
     }
     return error;
+}
+
+int ask_about_link(std::uint32_t index, const TakeMessage& take) {
+    const auto fill = [index](nlmsghdr* request) {
+        request->nlmsg_type = RTM_GETLINK;
+        request->nlmsg_flags = NLM_F_REQUEST;
+        auto* header = static_cast<ifinfomsg*>(mnl_nlmsg_put_extra_header(request, sizeof(ifinfomsg)));
+        header->ifi_index = static_cast<int>(index);
+        mnl_attr_put_u32(request, IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
+    };
+    return ask_netlink(NETLINK_ROUTE, fill, take);
 }
 
 uint128 address_of(const void* bytes, std::size_t length) {

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 
@@ -25,6 +26,9 @@ using TakeMessage = std::function<void(const nlmsghdr* message)>;
 // The same for a list, which is taken again if it changes meanwhile; `begin` is called before each attempt.
 [[nodiscard]] int dump_netlink(int family, const FillRequest& fill, const std::function<void()>& begin,
                                const TakeMessage& take);
+
+// Asks about one interface (RTM_GETLINK); the answer leaves out its counters. ENODEV: it has gone.
+[[nodiscard]] int ask_about_link(std::uint32_t index, const TakeMessage& take);
 
 // An address as the kernel writes it, in network order: 4 or 16 bytes. Nothing for an attribute that is
 // absent or of another length.

@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include <gtest/gtest.h>
@@ -110,6 +111,32 @@ TEST(HostAddresses, ResolversOfAFile) {
 
 TEST(HostAddresses, ThisHostsCanBeRead) {
     EXPECT_TRUE(RealHostAddresses().read());
+}
+
+HostAddress address(uint128 number) {
+    HostAddress one;
+    one.address = number;
+    return one;
+}
+
+class TwoAddresses final : public HostAddresses {
+    Result<std::vector<HostAddress>> read() override {
+        return std::vector<HostAddress>{address(1), address(2)};
+    }
+};
+
+TEST(HostAddresses, SomeAreThoseThatAreWanted) {
+    const auto is_two = [](uint128 address) { return address == 2; };
+    EXPECT_EQ(texts(TwoAddresses().read_some(is_two).value()), Texts{"::2"});
+
+    RealHostAddresses real({}, {address(3), address(5)});
+    Texts wanted = texts(real.read().value());
+    const auto is_odd = [](uint128 address) { return (address & 1) != 0; };
+    std::erase_if(wanted, [](const std::string& one) { return one == "::5"; });
+    EXPECT_EQ(texts(real.read_some([&](uint128 address) { return address != 5; }).value()), wanted);
+    const std::vector<HostAddress> odd = real.read_some(is_odd).value();
+    EXPECT_TRUE(std::ranges::all_of(odd, is_odd, &HostAddress::address));
+    EXPECT_TRUE(real.read_some([](uint128) { return false; }).value().empty());
 }
 
 } // namespace

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The manual page says of each key what the configuration does.
+// The manual page and docs/configuration.md say of each key what the configuration does.
 #include "libsieve/service/config/configuration_tables.hpp"
 
-#include <algorithm>
+#include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <regex>
-#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -110,8 +108,7 @@ TEST(ConfigurationTables, TheManualPageHasEachKeyInItsForm) {
         Keys& keys = described[table.name];
         for (const KeyFacts& key : table.keys) {
             ASSERT_TRUE(keys.contains(key.name)) << table.name << " " << key.name << ": not in the page";
-            // That of a build's option is what its help says.
-            if (const std::string& form = keys[key.name].form; !form.empty() && !key.form.empty()) {
+            if (const std::string& form = keys[key.name].form; !form.empty()) {
                 EXPECT_EQ(form, key.form) << table.name << " " << key.name;
             }
             keys.erase(key.name);
@@ -140,25 +137,53 @@ TEST(ConfigurationTables, TheManualPageHasTheDefaults) {
     EXPECT_GT(compared, 20U);
 }
 
-/// How a server is asked: the keys that tables of lists and of CrowdSec share.
-TEST(ConfigurationTables, ThePageOfTheServiceHasTheKeysOfServers) {
-    std::map<std::string, std::set<std::string>> names;
-    for (const TableFacts& table : configuration_tables())
-        for (const KeyFacts& key : table.keys) names[table.name].insert(key.name);
-    std::set<std::string> shared;
-    std::ranges::set_intersection(names["url"], names["crowdsec"], std::inserter(shared, shared.end()));
+/// A cell of a table in Markdown.
+std::string cell(const std::string& text, bool as_code = false) {
+    if (text.empty()) return "";
+    const std::string escaped = std::regex_replace(text, std::regex("\\|"), "\\|");
+    return as_code ? "`" + escaped + "`" : escaped;
+}
 
-    std::set<std::string> described;
-    std::string rows = page("docs/service.md");
-    rows = rows.substr(rows.find("\n| `username`"));
-    rows = rows.substr(0, rows.find("\n\n"));
-    for (const std::string& row : split(rows, "\n| ")) {
-        const std::string cell = row.substr(0, row.find(" |"));
-        const std::regex name("`([a-z-]+)`");
-        for (std::sregex_iterator at(cell.begin(), cell.end(), name), end; at != end; ++at)
-            described.insert((*at)[1]);
+/// What a key is where the file does not say: a value, or what its absence means.
+std::string standard_cell(const std::string& line) {
+    std::smatch found;
+    if (std::regex_match(line, found, std::regex("# [a-z0-9-]+: (.*)\n"))) return cell(found[1]);
+    if (std::regex_match(line, found, std::regex("[a-z0-9-]+ = (.*)\n")))
+        return found[1] == "\"\"" || found[1] == "[]" ? "" : cell(found[1], true);
+    return "";
+}
+
+/// docs/configuration.md from the first heading on.
+std::string tables_of_keys() {
+    std::string text;
+    for (const TableFacts& table : configuration_tables()) {
+        text += table.name.starts_with("[") ? "## " + table.name + "\n\n"
+                                            : "## A source with `" + table.name + "`\n\n";
+        text += "| key | value | if not given | what it says |\n| --- | --- | --- | --- |\n";
+        for (const KeyFacts& key : table.keys)
+            text += "| " + cell(key.name, true) + " | " + cell(key.form, true) + " | " +
+                    standard_cell(key.standard) + " | " + cell(key.help) + " |\n";
+        text += "\n";
     }
-    EXPECT_EQ(described, shared);
+    text.pop_back();
+    return text;
+}
+
+/// The tables in docs/configuration.md are what the list of keys says. SIEVE_WRITE_DOCS=1 writes them.
+TEST(ConfigurationTables, AreDocumented) {
+    const char* const path = "docs/configuration.md";
+    const std::string before = page(path), head = before.substr(0, before.find("## "));
+    if (std::getenv("SIEVE_WRITE_DOCS") != nullptr) std::ofstream(path) << head << tables_of_keys();
+    EXPECT_TRUE(page(path) == head + tables_of_keys())
+        << path << " differs; SIEVE_WRITE_DOCS=1 build/unit-tests --gtest_filter=ConfigurationTables.*";
+}
+
+TEST(ConfigurationTables, EachKeySaysInOneLineWhatItIs) {
+    for (const TableFacts& table : configuration_tables())
+        for (const KeyFacts& key : table.keys) {
+            EXPECT_FALSE(key.help.empty()) << table.name << " " << key.name;
+            EXPECT_EQ(key.help.find('\n'), std::string::npos) << table.name << " " << key.name;
+        }
 }
 
 } // namespace

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/control/safety/host_addresses.hpp"
 
+#include <netinet/tcp.h>
+
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <iterator>
@@ -49,10 +52,11 @@ std::vector<std::string> words_of(const std::string& line) {
     return {std::istream_iterator<std::string>(stream), {}};
 }
 
-// The addresses that are known by now, and what they need from this host's own addresses and routes.
+// The wanted addresses that are known by now, and what they need from this host's own addresses and routes.
 class Collection {
   public:
-    explicit Collection(std::vector<kernel::PlacedAddress> own) : own_(std::move(own)) {
+    Collection(std::vector<kernel::PlacedAddress> own, const std::function<bool(uint128 address)>& wanted)
+        : own_(std::move(own)), wanted_(wanted) {
         for (const kernel::PlacedAddress& one : own_)
             add({.address = one.address,
                  .what = fmt::format("this host's own address on {}", printable(one.interface)),
@@ -62,11 +66,12 @@ class Collection {
     }
 
     void add(HostAddress address) {
-        if (address.address != 0 && !is_loopback(address.address)) all_.push_back(std::move(address));
+        if (wants(address)) all_.push_back(std::move(address));
     }
 
     // An address beyond one of our interfaces.
     void add_remote(HostAddress address) {
+        if (!wants(address)) return;
         if (address.role == HostRole::session && address.ours)
             address.session_through = address.interface = interface_of(*address.ours);
         if (address.interface.empty())
@@ -80,6 +85,10 @@ class Collection {
     [[nodiscard]] std::vector<HostAddress> take() && { return std::move(all_); }
 
   private:
+    [[nodiscard]] bool wants(const HostAddress& address) const {
+        return address.address != 0 && !is_loopback(address.address) && wanted_(address.address);
+    }
+
     // The interface with that address; empty if there is none.
     [[nodiscard]] std::string interface_of(uint128 address) const {
         for (const kernel::PlacedAddress& one : own_)
@@ -88,8 +97,21 @@ class Collection {
     }
 
     std::vector<kernel::PlacedAddress> own_;
+    const std::function<bool(uint128 address)>& wanted_;
     std::vector<HostAddress> all_;
 };
+
+// Whether one of the established sessions is of a port that is none of these, and that somebody listens on.
+bool has_session_of_another_port(const std::vector<kernel::Socket>& sockets,
+                                 const std::set<std::uint16_t>& ports) {
+    std::set<std::uint16_t> listening;
+    for (const kernel::Socket& socket : sockets)
+        if (socket.state == TCP_LISTEN) listening.insert(socket.our_port);
+    return std::ranges::any_of(sockets, [&](const kernel::Socket& socket) {
+        return socket.state == TCP_ESTABLISHED && listening.contains(socket.our_port) &&
+               !ports.contains(socket.our_port);
+    });
+}
 
 } // namespace
 
@@ -173,9 +195,21 @@ Result<std::vector<HostAddress>> RealHostAddresses::resolvers() {
     return std::vector<HostAddress>();
 }
 
+Result<std::vector<HostAddress>>
+HostAddresses::read_some(const std::function<bool(uint128 address)>& wanted) {
+    SIEVE_ASSIGN(std::vector<HostAddress> all, read());
+    std::erase_if(all, [&](const HostAddress& one) { return !wanted(one.address); });
+    return all;
+}
+
 Result<std::vector<HostAddress>> RealHostAddresses::read() {
+    return read_some([](uint128) { return true; });
+}
+
+Result<std::vector<HostAddress>>
+RealHostAddresses::read_some(const std::function<bool(uint128 address)>& wanted) {
     SIEVE_ASSIGN(const std::vector<kernel::PlacedAddress> own, kernel::own_addresses());
-    Collection all(own);
+    Collection all(own, wanted);
     SIEVE_ASSIGN(const std::vector<kernel::PlacedAddress> gateways, kernel::gateways());
     for (const kernel::PlacedAddress& gateway : gateways)
         all.add({.address = gateway.address,
@@ -196,10 +230,14 @@ Result<std::vector<HostAddress>> RealHostAddresses::read() {
     SIEVE_ASSIGN(std::vector<HostAddress> resolvers, this->resolvers());
     for (HostAddress& resolver : resolvers) all.add_remote(std::move(resolver));
 
-    const std::vector<kernel::Socket> sockets = kernel::tcp_sockets();
-    std::set<std::uint16_t> ports = kernel::ports_of(ssh_server, sockets);
+    std::vector<kernel::Socket> sockets = kernel::tcp_sockets();
+    std::erase_if(sockets, [&](const kernel::Socket& socket) {
+        return socket.state == TCP_ESTABLISHED && !wanted(socket.theirs);
+    });
+    std::set<std::uint16_t> ports = more_ports_;
     ports.insert(ssh_port);
-    ports.insert(more_ports_.begin(), more_ports_.end());
+    // The kernel does not tell which process a socket is of: a question to each process of the host.
+    if (has_session_of_another_port(sockets, ports)) ports.merge(kernel::ports_of(ssh_server, sockets));
     if (const char* text = std::getenv("SSH_CONNECTION")) // NOLINT(concurrency-mt-unsafe)
         if (std::optional<HostAddress> session = ssh_session_of(text)) {
             if (session->our_port != 0) ports.insert(session->our_port);

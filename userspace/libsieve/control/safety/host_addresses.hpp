@@ -46,6 +46,9 @@ class HostAddresses {
   public:
     virtual ~HostAddresses() = default;
     [[nodiscard]] virtual Result<std::vector<HostAddress>> read() = 0;
+    // Those of read() that are wanted, at the cost of these only.
+    [[nodiscard]] virtual Result<std::vector<HostAddress>>
+    read_some(const std::function<bool(uint128 address)>& wanted);
 };
 
 // This host's own addresses, its gateways, its resolvers, and the peers of its administrators: of established
@@ -61,6 +64,7 @@ class RealHostAddresses final : public HostAddresses {
                                std::function<void(const std::string& text)> warn = {})
         : more_ports_(std::move(more_ports)), more_(std::move(more)), warn_(std::move(warn)) {}
     Result<std::vector<HostAddress>> read() override;
+    Result<std::vector<HostAddress>> read_some(const std::function<bool(uint128 address)>& wanted) override;
 
   private:
     [[nodiscard]] Result<std::vector<HostAddress>> resolvers();

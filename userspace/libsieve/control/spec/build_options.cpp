@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -86,13 +87,45 @@ std::string ranges_of_choices() {
     return text;
 }
 
+bool is_automatic(const FeedSpec& feed) {
+    return feed.build.kind.kind == automatic_kind;
+}
+
+// An option of some kinds only.
+bool may_take(const FeedSpec& feed, bool KindFacts::*taken) {
+    return is_automatic(feed) || kind_of(feed.build.kind.kind).facts().*taken;
+}
+
+// `meaning`: of an option that is not set, where it may be.
+template <class Number>
+BuildOptionValue value_or(const std::optional<Number>& value, bool applies = false,
+                          const char* meaning = "") {
+    if (!value) return applies ? BuildOptionValue(Unset{meaning}) : BuildOptionValue();
+    if constexpr (std::is_floating_point_v<Number>)
+        return *value;
+    else
+        return std::uint64_t{*value};
+}
+
+// "16+24", as --v4-lengths takes them.
+BuildOptionValue lengths_of(const FeedSpec& feed, int family) {
+    const std::vector<std::uint32_t>& lengths = feed.build.prefixes.lengths[family];
+    if (lengths.empty()) return Unset{"as the list leads to"};
+    std::string text;
+    for (const std::uint32_t length : lengths)
+        text += fmt::format("{}{}", text.empty() ? "" : "+",
+                            length - (family == SIEVE_FAMILY_V4 ? address_bits - 32 : 0));
+    return text;
+}
+
 std::vector<BuildOption> list_options() {
     return {
         {"key", "FIELDS", "fields of a key: a comma list of src,dst,sport,dport,proto (src)",
          [](FeedSpec& feed, const std::string& text) -> Status {
              SIEVE_ASSIGN(feed.fields, parse_fields(text));
              return {};
-         }},
+         },
+         [](const FeedSpec& feed) -> BuildOptionValue { return format_fields(feed.fields); }},
         {"format", "FORMAT",
          fmt::format("format of the list: {} (auto); csv:COLUMN+COLUMN, json:MEMBER, ipset:SET, nft:SET and "
                      "geo:CODE+CODE take parts of it",
@@ -100,7 +133,8 @@ std::vector<BuildOption> list_options() {
          [](FeedSpec& feed, const std::string& text) -> Status {
              SIEVE_ASSIGN(feed.format, parse_list_format(text));
              return {};
-         }},
+         },
+         [](const FeedSpec& feed) -> BuildOptionValue { return format_list_format(feed.format); }},
         {"kind", "KIND",
          fmt::format(
              "kind: {}, or auto: exact for single addresses, ranges if there are prefixes or ranges; "
@@ -112,93 +146,144 @@ std::vector<BuildOption> list_options() {
              if (text == "auto") return {};
              SIEVE_ASSIGN(feed.build.kind.kind, parse_kind(text));
              return {};
+         },
+         [](const FeedSpec& feed) -> BuildOptionValue {
+             return std::string(is_automatic(feed) ? "auto" : kind_of(feed.build.kind.kind).facts().name);
          }},
-        {"bits-per-key", "BITS",
-         fmt::format("a filter of so many bits per key; {} if a filter gets no size", standard_sizes()),
-         [](FeedSpec& feed, const std::string& text) { return set_real(feed.build.bits_per_key, text); }},
         {"fpr", "RATE", "a filter of the false positive rate to stay below",
-         [](FeedSpec& feed, const std::string& text) { return set_real(feed.build.fpr, text); }},
+         [](FeedSpec& feed, const std::string& text) { return set_real(feed.build.fpr, text); },
+         [](const FeedSpec& feed) -> BuildOptionValue { return value_or(feed.build.fpr); }},
+        {"memory", "BYTES", "a filter of so many bytes, such as 512K, 64M or 1G",
+         [](FeedSpec& feed, const std::string& text) -> Status {
+             SIEVE_ASSIGN(feed.build.memory, parse_bytes(text));
+             return {};
+         },
+         [](const FeedSpec& feed) -> BuildOptionValue { return value_or(feed.build.memory); }},
         {"memory-limit", "BYTES",
          "memory that building may take, such as 512M or 8G; a longer list is kept as hashes in a temporary "
          "file in $TMPDIR or /var/tmp, for kinds with shards (blocked, d-left)",
          [](FeedSpec& feed, const std::string& text) -> Status {
              SIEVE_ASSIGN(feed.build.memory_limit, parse_bytes(text));
              return {};
-         }},
-        {"memory", "BYTES", "a filter of so many bytes, such as 512K, 64M or 1G",
-         [](FeedSpec& feed, const std::string& text) -> Status {
-             SIEVE_ASSIGN(feed.build.memory, parse_bytes(text));
-             return {};
+         },
+         [](const FeedSpec& feed) -> BuildOptionValue { return value_or(feed.build.memory_limit); }},
+        {"bits-per-key", "BITS",
+         fmt::format("a filter of so many bits per key; {} if a filter gets no size", standard_sizes()),
+         [](FeedSpec& feed, const std::string& text) { return set_real(feed.build.bits_per_key, text); },
+         [](const FeedSpec& feed) -> BuildOptionValue {
+             return value_or(feed.build.bits_per_key,
+                             is_automatic(feed) && !feed.build.fpr && !feed.build.memory,
+                             "as the kind needs");
          }},
         {"choices", "NUMBER", "lines, groups or subtables that a key may be in: " + ranges_of_choices(),
-         [](FeedSpec& feed, const std::string& text) { return set_whole(feed.build.kind.choices, text); }},
+         [](FeedSpec& feed, const std::string& text) { return set_whole(feed.build.kind.choices, text); },
+         [](const FeedSpec& feed) -> BuildOptionValue {
+             return value_or(feed.build.kind.choices, is_automatic(feed), "as the kind has them");
+         }},
         {"alpha", "SHARE", names_of_kinds([](const KindFacts& facts) {
                                return facts.takes_alpha;
                            }) + ": share of keys that have a choice of lines, 0 to 1 (1)",
-         [](FeedSpec& feed, const std::string& text) { return set_real(feed.build.kind.alpha, text); }},
+         [](FeedSpec& feed, const std::string& text) { return set_real(feed.build.kind.alpha, text); },
+         [](const FeedSpec& feed) -> BuildOptionValue {
+             return value_or(feed.build.kind.alpha, may_take(feed, &KindFacts::takes_alpha),
+                             "every key has a choice");
+         }},
         {"hashes", "NUMBER", names_of_kinds([](const KindFacts& facts) {
                                  return facts.takes_hashes;
                              }) + ": bits set by a key; the best number if not given",
-         [](FeedSpec& feed, const std::string& text) { return set_whole(feed.build.kind.hashes, text); }},
+         [](FeedSpec& feed, const std::string& text) { return set_whole(feed.build.kind.hashes, text); },
+         [](const FeedSpec& feed) -> BuildOptionValue {
+             return value_or(feed.build.kind.hashes, may_take(feed, &KindFacts::takes_hashes),
+                             "the best number");
+         }},
         {"effort", "fast|normal|best",
          "time for a lower rate: fast (no rebalancing), normal or best (normal)",
          [](FeedSpec& feed, const std::string& text) -> Status {
              SIEVE_ASSIGN(feed.build.kind.effort, parse_effort(text));
              return {};
+         },
+         [](const FeedSpec& feed) -> BuildOptionValue {
+             return std::string(effort_name(feed.build.kind.effort));
          }},
         {"rounds", "NUMBER", "rounds of rebalancing, whatever the effort; 0 for none",
-         [](FeedSpec& feed, const std::string& text) { return set_whole(feed.build.kind.rounds, text); }},
+         [](FeedSpec& feed, const std::string& text) { return set_whole(feed.build.kind.rounds, text); },
+         [](const FeedSpec& feed) -> BuildOptionValue {
+             return value_or(feed.build.kind.rounds, is_automatic(feed), "as the effort asks");
+         }},
         {"seed", "NUMBER", "build the same image again; for tests, since it makes the hash known",
-         [](FeedSpec& feed, const std::string& text) { return set_whole(feed.build.seed, text); }},
-        {"threads", "NUMBER", "threads; as many as processors if not given",
-         [](FeedSpec& feed, const std::string& text) { return set_threads(feed.build.threads, text); }},
+         [](FeedSpec& feed, const std::string& text) { return set_whole(feed.build.seed, text); },
+         [](const FeedSpec& feed) -> BuildOptionValue { return value_or(feed.build.seed); }},
         {"max-probes", "NUMBER",
          "prefix sets: the most lengths that a packet's address is asked for, 1 to 8 (4)",
          [](FeedSpec& feed, const std::string& text) {
              return set_whole(feed.build.prefixes.max_probes, text);
+         },
+         [](const FeedSpec& feed) -> BuildOptionValue {
+             return std::uint64_t{feed.build.prefixes.max_probes};
          }},
         {"max-keys", "NUMBER", "prefix sets: the most prefixes after expansion (2e7)",
          [](FeedSpec& feed, const std::string& text) {
              return set_whole(feed.build.prefixes.max_keys, text);
+         },
+         [](const FeedSpec& feed) -> BuildOptionValue {
+             return std::uint64_t{feed.build.prefixes.max_keys};
          }},
         {"v4-lengths", "LENGTHS",
          "kind ddlcbf: also probe these lengths of IPv4 prefixes, such as 16+24, so that prefixes of about "
          "these lengths can be inserted into the set in force",
          [](FeedSpec& feed, const std::string& text) {
              return set_lengths(feed.build.prefixes.lengths[SIEVE_FAMILY_V4], text, 32);
-         }},
+         },
+         [](const FeedSpec& feed) -> BuildOptionValue { return lengths_of(feed, SIEVE_FAMILY_V4); }},
         {"v6-lengths", "LENGTHS", "the same for IPv6, such as 48+64",
          [](FeedSpec& feed, const std::string& text) {
              return set_lengths(feed.build.prefixes.lengths[SIEVE_FAMILY_V6], text, 128);
-         }},
-        {"except", "FILE", "never match these: a list of addresses, prefixes or keys",
-         [](FeedSpec& feed, const std::string& text) -> Status {
-             if (text.empty()) return invalid_request("expected a file");
-             feed.except = text;
+         },
+         [](const FeedSpec& feed) -> BuildOptionValue { return lengths_of(feed, SIEVE_FAMILY_V6); }},
+        {"skip-invalid", nullptr, "count malformed lines and go on",
+         [](FeedSpec& feed, const std::string&) -> Status {
+             feed.skip_invalid = true;
              return {};
-         }},
-        {"host-bits", "refuse|mask", "bits behind a prefix's length: refuse the line, or clear them (refuse)",
-         [](FeedSpec& feed, const std::string& text) -> Status {
-             if (text != "refuse" && text != "mask") return invalid_request("expected refuse or mask");
-             feed.mask_host_bits = text == "mask";
-             return {};
-         }},
+         },
+         [](const FeedSpec& feed) -> BuildOptionValue { return feed.skip_invalid; }},
         {"hits", nullptr,
          "single addresses in kind exact: mark each entry that a packet matches, for `list --hits`",
          [](FeedSpec& feed, const std::string&) -> Status {
              feed.build.spare.hits = true;
              return {};
+         },
+         [](const FeedSpec& feed) -> BuildOptionValue { return feed.build.spare.hits; }},
+        {"host-bits", "refuse|mask", "bits behind a prefix's length: refuse the line, or clear them (refuse)",
+         [](FeedSpec& feed, const std::string& text) -> Status {
+             if (text != "refuse" && text != "mask") return invalid_request("expected refuse or mask");
+             feed.mask_host_bits = text == "mask";
+             return {};
+         },
+         [](const FeedSpec& feed) -> BuildOptionValue {
+             return std::string(feed.mask_host_bits ? "mask" : "refuse");
          }},
         {"allow-wide", nullptr, "take a list that covers over half of the IPv4 or IPv6 addresses, too",
          [](FeedSpec& feed, const std::string&) -> Status {
              feed.allow_wide = true;
              return {};
-         }},
-        {"skip-invalid", nullptr, "count malformed lines and go on",
-         [](FeedSpec& feed, const std::string&) -> Status {
-             feed.skip_invalid = true;
+         },
+         [](const FeedSpec& feed) -> BuildOptionValue { return feed.allow_wide; }},
+        {"except", "FILE", "never match these: a list of addresses, prefixes or keys",
+         [](FeedSpec& feed, const std::string& text) -> Status {
+             if (text.empty()) return invalid_request("expected a file");
+             feed.except = text;
              return {};
+         },
+         [](const FeedSpec& feed) -> BuildOptionValue {
+             return feed.except.empty() ? BuildOptionValue(Unset{"nothing"}) : feed.except;
          }},
+        {"threads", "NUMBER", "threads; as many as processors if not given",
+         [](FeedSpec& feed, const std::string& text) { return set_threads(feed.build.threads, text); },
+         [](const FeedSpec& feed) -> BuildOptionValue {
+             return feed.build.threads != 0 ? BuildOptionValue(std::uint64_t{feed.build.threads})
+                                            : Unset{"as many as processors"};
+         },
+         false},
     };
 }
 
@@ -207,14 +292,6 @@ std::vector<BuildOption> list_options() {
 std::span<const BuildOption> build_options() {
     static const std::vector<BuildOption> options = list_options();
     return options;
-}
-
-std::string format_lengths(std::span<const std::uint32_t> lengths, int family) {
-    std::string text;
-    for (const std::uint32_t length : lengths)
-        text += fmt::format("{}{}", text.empty() ? "" : "+",
-                            length - (family == SIEVE_FAMILY_V4 ? address_bits - 32 : 0));
-    return text;
 }
 
 Status set_build_option(const BuildOption& option, const std::string& text, const std::string& as_given,

@@ -6,11 +6,19 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <variant>
 
 #include "libsieve/control/spec/set_spec.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::control {
+
+// What an option says that is not set.
+struct Unset {
+    const char* meaning;
+};
+// What an option is set to. Nothing: it is not set, or says nothing because of other options.
+using BuildOptionValue = std::variant<std::monostate, Unset, bool, std::uint64_t, double, std::string>;
 
 struct BuildOption {
     const char* name;
@@ -18,13 +26,13 @@ struct BuildOption {
     std::string help;
     // Sets the option. An error says what was expected, without the option's name.
     Status (*set)(FeedSpec& feed, const std::string& text);
+    // What set() has left, or the default.
+    BuildOptionValue (*value_of)(const FeedSpec& feed);
+    bool decides = true; // which filter is built of a list
 };
 
 // In the order in which the help shows them.
 [[nodiscard]] std::span<const BuildOption> build_options();
-
-// Lengths of prefixes, of 128 bits, as --v4-lengths and --v6-lengths take them: "16+24".
-[[nodiscard]] std::string format_lengths(std::span<const std::uint32_t> lengths, int family);
 
 // Sets the option and records that it was chosen. An error begins with `as_given`, such as "--fpr x".
 [[nodiscard]] Status set_build_option(const BuildOption& option, const std::string& text,

@@ -32,14 +32,14 @@ struct Form {
     std::unique_ptr<KindBuilder> builder; ///< null for an exact kind
 };
 
-/// The forms of all kinds, as `build` makes them with these options alone.
-Result<std::vector<Form>> all_forms() {
+/// The forms of these kinds, as `build` makes them with these options alone.
+Result<std::vector<Form>> all_forms(const Kinds& kinds) {
     std::vector<Form> forms;
-    for (const FilterKind* kind : filter_kinds())
+    for (const FilterKind* kind : kinds.all())
         for (const KindOptions& options : kind->forms()) {
             std::unique_ptr<KindBuilder> builder;
             if (kind->exact() == nullptr) {
-                SIEVE_ASSIGN(builder, kind_builder(options));
+                SIEVE_ASSIGN(builder, kinds.builder(options));
             }
             forms.push_back({kind, options, std::move(builder)});
         }
@@ -294,7 +294,7 @@ void recommend(Plan& plan, const PlanRequest& request) {
 
 Result<Plan> make_plan(const PlanRequest& request, const Progress& progress) {
     SIEVE_TRY(check(request));
-    SIEVE_ASSIGN(const std::vector<Form> forms, all_forms());
+    SIEVE_ASSIGN(const std::vector<Form> forms, all_forms(*request.kinds));
     Plan plan;
     plan.candidates.resize(forms.size());
     std::mutex mutex; // guards done and progress

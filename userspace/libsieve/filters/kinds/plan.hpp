@@ -10,6 +10,7 @@
 
 #include <sieve/image.h>
 
+#include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/util/progress.hpp"
 #include "libsieve/util/result.hpp"
 
@@ -23,6 +24,7 @@ struct PlanRequest {
     std::optional<std::uint64_t> memory{}; ///< bytes of the whole image
     /// Time a small build of each kind. If false, build costs are 0 and the plan is the same every time.
     bool calibrate = true;
+    const Kinds* kinds = &built_in_kinds(); ///< to compare
 };
 
 /// One form of a kind (FilterKind::forms) with its best parameters.
@@ -62,7 +64,7 @@ inline constexpr double most_lines_recommended = 2;
 /// filter that touches two, or has at most this many times its rate.
 inline constexpr double worth_of_one_line = 1.1;
 
-/// Evaluates all forms of all kinds in the registry, on all cores; takes seconds. Errors: no keys, both fpr
+/// Evaluates all forms of all kinds of the request, on all cores; takes seconds. Errors: no keys, both fpr
 /// and memory, a rate outside [least_fpr, 1).
 Result<Plan> make_plan(const PlanRequest& request, const Progress& progress);
 

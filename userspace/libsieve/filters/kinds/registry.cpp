@@ -2,9 +2,8 @@
 #include "libsieve/filters/kinds/registry.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cassert>
-#include <limits>
+#include <iterator>
 
 #include <fmt/core.h>
 
@@ -55,68 +54,47 @@ class NoKind final : public FilterKind {
 
 const constinit NoKind no_kind;
 
-using Table = std::array<const FilterKind*, std::numeric_limits<__u8>::max() + 1>;
+} // namespace
 
-#define SIEVE_KIND_ENTRY(UPPER, lower, number) kinds[number] = &lower##_kind;
-constexpr Table built_in() {
-    Table kinds{};
+#define SIEVE_KIND_ENTRY(UPPER, lower, number) by_number_[number] = &lower##_kind;
+constexpr Kinds::Kinds() {
     SIEVE_KINDS(SIEVE_KIND_ENTRY)
-    return kinds;
 }
 #undef SIEVE_KIND_ENTRY
 
-/// The kinds by number.
-constinit Table table = built_in();
-
-Status check(const KindFacts& facts, const KindOptions& options) {
-    if (options.alpha && !facts.takes_alpha)
-        return invalid_request(fmt::format("alpha is no option of kind {}", facts.name));
-    if (options.hashes && !facts.takes_hashes)
-        return invalid_request(fmt::format("hashes is no option of kind {}", facts.name));
-    const Choices& choices = facts.choices;
-    if (options.choices && (*options.choices < choices.least || *options.choices > choices.most))
-        return invalid_request(fmt::format("{} {}, expected {} to {}", *options.choices,
-                                           *options.choices == 1 ? choices.one : choices.many, choices.least,
-                                           choices.most));
-    return {};
+const Kinds& built_in_kinds() {
+    static constinit const Kinds kinds;
+    return kinds;
 }
 
-} // namespace
+Kinds Kinds::with(const FilterKind& kind) const {
+    const std::uint32_t number = kind.facts().number;
+    assert(number != SIEVE_KIND_NONE && number < by_number_.size() && by_number_[number] == nullptr);
+    Kinds more = *this;
+    more.by_number_[number] = &kind;
+    return more;
+}
 
-std::vector<const FilterKind*> filter_kinds() {
+std::vector<const FilterKind*> Kinds::all() const {
     std::vector<const FilterKind*> kinds;
-    std::copy_if(table.begin(), table.end(), std::back_inserter(kinds),
+    std::copy_if(by_number_.begin(), by_number_.end(), std::back_inserter(kinds),
                  [](const FilterKind* kind) { return kind != nullptr; });
     return kinds;
 }
 
-std::vector<const FilterKind*> hashing_kinds() {
-    std::vector<const FilterKind*> kinds = filter_kinds();
-    std::erase_if(kinds, [](const FilterKind* kind) { return kind->exact() != nullptr; });
-    return kinds;
+const FilterKind& Kinds::of(std::uint32_t number) const {
+    return number < by_number_.size() && by_number_[number] != nullptr ? *by_number_[number] : no_kind;
 }
 
-const FilterKind& standard_kind() {
-    return choose_kind({});
-}
-
-const FilterKind& kind_of(std::uint32_t number) {
-    return number < table.size() && table[number] != nullptr ? *table[number] : no_kind;
-}
-
-const char* kind_name(std::uint32_t number) {
-    return kind_of(number).facts().name;
-}
-
-Result<sieve_kind> parse_kind(std::string_view name) {
-    for (const FilterKind* kind : filter_kinds())
+Result<sieve_kind> Kinds::parse(std::string_view name) const {
+    for (const FilterKind* kind : all())
         if (name == kind->facts().name) return kind->facts().number;
-    return invalid_request(fmt::format("{}: unknown kind of filter, expected {}", name, names_of_kinds()));
+    return invalid_request(fmt::format("{}: unknown kind of filter, expected {}", name, names()));
 }
 
-std::string names_of_kinds(bool (*wanted)(const KindFacts&)) {
+std::string Kinds::names(bool (*wanted)(const KindFacts&)) const {
     std::vector<const char*> names;
-    for (const FilterKind* kind : filter_kinds())
+    for (const FilterKind* kind : all())
         if (wanted == nullptr || wanted(kind->facts())) names.push_back(kind->facts().name);
     std::string text;
     for (std::size_t i = 0; i < names.size(); i++)
@@ -124,11 +102,11 @@ std::string names_of_kinds(bool (*wanted)(const KindFacts&)) {
     return text;
 }
 
-std::string geometry_fault(const sieve_lookup& lookup) {
+std::string Kinds::geometry_fault(const sieve_lookup& lookup) const {
     if (lookup.fields == 0 || (lookup.fields & ~SIEVE_FIELD_ALL) != 0)
         return fmt::format("key fields {:#x} are not a set of src, dst, sport, dport, proto", lookup.fields);
     if (lookup.buckets == 0) return "a filter without lines";
-    const FilterKind& kind = kind_of(lookup);
+    const FilterKind& kind = of(lookup);
     const KindFacts& facts = kind.facts();
     if (facts.number == SIEVE_KIND_NONE) return kind.geometry_fault(lookup);
     if (lookup.choices < facts.choices.least || lookup.choices > facts.choices.most)
@@ -144,22 +122,37 @@ std::string geometry_fault(const sieve_lookup& lookup) {
     return kind.geometry_fault(lookup);
 }
 
-Status check_kind_options(const KindOptions& options) {
-    return check(kind_of(options.kind).facts(), options);
+Status Kinds::check(const KindOptions& options) const {
+    const KindFacts& facts = of(options.kind).facts();
+    if (options.alpha && !facts.takes_alpha)
+        return invalid_request(fmt::format("alpha is no option of kind {}", facts.name));
+    if (options.hashes && !facts.takes_hashes)
+        return invalid_request(fmt::format("hashes is no option of kind {}", facts.name));
+    const Choices& choices = facts.choices;
+    if (options.choices && (*options.choices < choices.least || *options.choices > choices.most))
+        return invalid_request(fmt::format("{} {}, expected {} to {}", *options.choices,
+                                           *options.choices == 1 ? choices.one : choices.many, choices.least,
+                                           choices.most));
+    return {};
 }
 
-Result<std::unique_ptr<KindBuilder>> kind_builder(const KindOptions& options) {
-    SIEVE_TRY(check_kind_options(options));
-    return kind_of(options.kind).builder(options);
+Result<std::unique_ptr<KindBuilder>> Kinds::builder(const KindOptions& options) const {
+    SIEVE_TRY(check(options));
+    return of(options.kind).builder(options);
 }
 
-AdditionalKind::AdditionalKind(const FilterKind& kind) : number_(kind.facts().number) {
-    assert(number_ != SIEVE_KIND_NONE && number_ < table.size() && table[number_] == nullptr);
-    table[number_] = &kind;
+std::vector<const FilterKind*> hashing_kinds() {
+    std::vector<const FilterKind*> kinds = filter_kinds();
+    std::erase_if(kinds, [](const FilterKind* kind) { return kind->exact() != nullptr; });
+    return kinds;
 }
 
-AdditionalKind::~AdditionalKind() {
-    table[number_] = nullptr;
+const FilterKind& standard_kind() {
+    return choose_kind({});
+}
+
+const char* kind_name(std::uint32_t number) {
+    return kind_of(number).facts().name;
 }
 
 } // namespace sieve

@@ -14,12 +14,13 @@
 
 #include <array>
 #include <cerrno>
-#include <memory>
+#include <functional>
 #include <string>
 #include <string_view>
 
 #include <fmt/core.h>
 
+#include "libsieve/kernel/netlink.hpp"
 #include "libsieve/kernel/refusal.hpp"
 #include "libsieve/util/unique_fd.hpp"
 
@@ -27,32 +28,11 @@ namespace sieve::kernel {
 
 namespace {
 
-using Socket = std::unique_ptr<mnl_socket, decltype(&::mnl_socket_close)>;
-using Buffer = std::array<char, 32768>; // the kernel puts no more into one message
-
 // Defined in linux/netdev.h since Linux 6.3.
 constexpr const char* netdev_family = "netdev";
 constexpr std::uint8_t netdev_cmd_dev_get = 1;
 constexpr std::uint16_t netdev_a_dev_ifindex = 1, netdev_a_dev_xdp_features = 3;
 constexpr std::uint64_t xdp_act_basic = 1 << 0, xdp_act_ndo_xmit = 1 << 2, xdp_act_ndo_xmit_sg = 1 << 6;
-
-// Sends one request and calls `take` with each message of the answer. Returns 0 or an errno value.
-int ask(int bus, nlmsghdr* request, mnl_cb_t take, void* to) {
-    const Socket socket(mnl_socket_open2(bus, SOCK_CLOEXEC), ::mnl_socket_close);
-    if (!socket || mnl_socket_bind(socket.get(), 0, MNL_SOCKET_AUTOPID) < 0) return errno;
-    request->nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK;
-    request->nlmsg_seq = 1;
-    if (mnl_socket_sendto(socket.get(), request, request->nlmsg_len) < 0) return errno;
-    Buffer buffer;
-    for (;;) {
-        const ssize_t got = mnl_socket_recvfrom(socket.get(), buffer.data(), buffer.size());
-        if (got < 0) return errno;
-        const int result = mnl_cb_run(buffer.data(), static_cast<std::size_t>(got), 1,
-                                      mnl_socket_get_portid(socket.get()), take, to);
-        if (result < 0) return errno;
-        if (result == MNL_CB_STOP) return 0;
-    }
-}
 
 // A libmnl callback: calls the Take object that `to` points to with an attribute.
 template <class Take>
@@ -71,8 +51,7 @@ void each_attribute(const nlattr* nest, Take take) {
     mnl_attr_parse_nested(nest, hand_over<Take>, &take);
 }
 
-// --- rtnetlink: RTM_GETLINK
-// ---------------------------------------------------------------------------------
+// --- rtnetlink
 
 struct Link {
     unsigned flags = 0;
@@ -83,9 +62,8 @@ struct Link {
     std::optional<std::uint32_t> partner; // index of the peer, if it is in this network namespace
 };
 
-int take_link(const nlmsghdr* message, void* to) {
+void take_link(const nlmsghdr* message, Link& link) {
     const auto* header = static_cast<const ifinfomsg*>(mnl_nlmsg_get_payload(message));
-    auto& link = *static_cast<Link*>(to);
     link.flags = header->ifi_flags;
     link.type = header->ifi_type;
     bool elsewhere = false;
@@ -116,60 +94,52 @@ int take_link(const nlmsghdr* message, void* to) {
         }
     });
     if (elsewhere) link.partner.reset();
-    return MNL_CB_OK;
 }
 
 int read_link(std::uint32_t index, Link& link) {
-    Buffer buffer{};
-    nlmsghdr* request = mnl_nlmsg_put_header(buffer.data());
-    request->nlmsg_type = RTM_GETLINK;
-    auto* header = static_cast<ifinfomsg*>(mnl_nlmsg_put_extra_header(request, sizeof(ifinfomsg)));
-    header->ifi_index = static_cast<int>(index);
-    return ask(NETLINK_ROUTE, request, take_link, &link);
+    return ask_about_link(index, [&](const nlmsghdr* message) { take_link(message, link); });
 }
 
 // --- generic netlink: the family "netdev"
-// -------------------------------------------------------------------
 
-nlmsghdr* generic_request(Buffer& buffer, std::uint16_t family, std::uint8_t command) {
-    nlmsghdr* request = mnl_nlmsg_put_header(buffer.data());
-    request->nlmsg_type = family;
-    auto* header = static_cast<genlmsghdr*>(mnl_nlmsg_put_extra_header(request, sizeof(genlmsghdr)));
-    header->cmd = command;
-    header->version = 1;
-    return request;
+// Asks a family with one attribute, which `put` writes, and calls `take` with each attribute of the answer.
+int ask_generic(std::uint16_t family, std::uint8_t command, const FillRequest& put,
+                const std::function<void(const nlattr* attribute)>& take) {
+    const auto fill = [&](nlmsghdr* request) {
+        request->nlmsg_type = family;
+        request->nlmsg_flags = NLM_F_REQUEST;
+        auto* header = static_cast<genlmsghdr*>(mnl_nlmsg_put_extra_header(request, sizeof(genlmsghdr)));
+        header->cmd = command;
+        header->version = 1;
+        put(request);
+    };
+    return ask_netlink(NETLINK_GENERIC, fill,
+                       [&](const nlmsghdr* message) { each_attribute(message, sizeof(genlmsghdr), take); });
 }
 
 std::optional<std::uint16_t> find_family(const char* name) {
-    Buffer buffer{};
-    nlmsghdr* request = generic_request(buffer, GENL_ID_CTRL, CTRL_CMD_GETFAMILY);
-    mnl_attr_put_strz(request, CTRL_ATTR_FAMILY_NAME, name);
     std::optional<std::uint16_t> family;
-    const auto take = [](const nlmsghdr* message, void* to) {
-        each_attribute(message, sizeof(genlmsghdr), [&](const nlattr* attribute) {
-            if (mnl_attr_get_type(attribute) == CTRL_ATTR_FAMILY_ID)
-                *static_cast<std::optional<std::uint16_t>*>(to) = mnl_attr_get_u16(attribute);
+    const int error = ask_generic(
+        GENL_ID_CTRL, CTRL_CMD_GETFAMILY,
+        [name](nlmsghdr* request) { mnl_attr_put_strz(request, CTRL_ATTR_FAMILY_NAME, name); },
+        [&](const nlattr* attribute) {
+            if (mnl_attr_get_type(attribute) == CTRL_ATTR_FAMILY_ID) family = mnl_attr_get_u16(attribute);
         });
-        return static_cast<int>(MNL_CB_OK);
-    };
-    return ask(NETLINK_GENERIC, request, take, &family) == 0 ? family : std::nullopt;
+    return error == 0 ? family : std::nullopt;
 }
 
 std::optional<XdpFeatures> read_xdp_features(std::uint32_t index) {
     const std::optional<std::uint16_t> family = find_family(netdev_family);
     if (!family) return std::nullopt;
-    Buffer buffer{};
-    nlmsghdr* request = generic_request(buffer, *family, netdev_cmd_dev_get);
-    mnl_attr_put_u32(request, netdev_a_dev_ifindex, index);
     std::optional<std::uint64_t> features;
-    const auto take = [](const nlmsghdr* message, void* to) {
-        each_attribute(message, sizeof(genlmsghdr), [&](const nlattr* attribute) {
+    const int error = ask_generic(
+        *family, netdev_cmd_dev_get,
+        [index](nlmsghdr* request) { mnl_attr_put_u32(request, netdev_a_dev_ifindex, index); },
+        [&](const nlattr* attribute) {
             if (mnl_attr_get_type(attribute) == netdev_a_dev_xdp_features)
-                *static_cast<std::optional<std::uint64_t>*>(to) = mnl_attr_get_u64(attribute);
+                features = mnl_attr_get_u64(attribute);
         });
-        return static_cast<int>(MNL_CB_OK);
-    };
-    if (ask(NETLINK_GENERIC, request, take, &features) != 0 || !features) return std::nullopt;
+    if (error != 0 || !features) return std::nullopt;
     return XdpFeatures{.native = (*features & xdp_act_basic) != 0,
                        .sends = (*features & xdp_act_ndo_xmit) != 0,
                        .sends_long = (*features & xdp_act_ndo_xmit_sg) != 0};

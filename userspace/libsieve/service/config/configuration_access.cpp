@@ -18,13 +18,15 @@ constexpr const char* password_file = "a file with the user's password";
 const ConfigurationKeys<ProxyAccess>& proxy_keys() {
     static const ConfigurationKeys<ProxyAccess> keys = {
         {"proxy", "URL",
+         "an HTTP proxy; an empty text means none, and the environment (`http_proxy`) is not consulted",
          [](Section& section, const KeyContext&, ProxyAccess& into) {
              if (std::optional<std::string> url = section.text("proxy", "the URL of a proxy"))
                  into = {.url = std::move(*url)};
          },
          [](TomlText& text, const ProxyAccess& proxy) { text.word("proxy", proxy.url); }},
-        text_key("proxy-username", "name", username, &ProxyAccess::username),
-        path_key("proxy-password-file", password_file, &ProxyAccess::password_file),
+        text_key("proxy-username", "name", "the user that the proxy wants", username, &ProxyAccess::username),
+        path_key("proxy-password-file", "a file with the password of that user in one line", password_file,
+                 &ProxyAccess::password_file),
     };
     return keys;
 }
@@ -55,11 +57,12 @@ void read_url(Section& section, std::string_view name, std::string& into) {
 
 const ConfigurationKeys<ServerAccess>& server_access_keys() {
     static const ConfigurationKeys<ServerAccess> keys = {
-        path_key("certificates", "a file with certificates (PEM) of the authorities to trust",
-                 &ServerAccess::certificates),
-        path_key("client-certificate", "a file with our certificate (PEM)",
-                 &ServerAccess::client_certificate),
-        path_key("client-key", "a file with the certificate's key (PEM)", &ServerAccess::client_key),
+        path_key("certificates", "the authorities to trust (PEM), if they are not those of the system",
+                 "a file with certificates (PEM) of the authorities to trust", &ServerAccess::certificates),
+        path_key("client-certificate", "the certificate of this host (PEM); its file may hold the key, too",
+                 "a file with our certificate (PEM)", &ServerAccess::client_certificate),
+        path_key("client-key", "the key of that certificate (PEM), without a passphrase",
+                 "a file with the certificate's key (PEM)", &ServerAccess::client_key),
     };
     return keys;
 }
@@ -67,7 +70,10 @@ const ConfigurationKeys<ServerAccess>& server_access_keys() {
 const ConfigurationKeys<HttpAccess>& way_keys() {
     static const ConfigurationKeys<HttpAccess> keys = joined<HttpAccess>({
         keys_of_part(&HttpAccess::proxy, proxy_keys()),
-        {text_key("user-agent", "name", "a name, such as \"Mozilla/5.0\"", &HttpAccess::user_agent)},
+        {text_key("user-agent", "name",
+                  "how the service calls itself, for servers that refuse names that they do not know; "
+                  "`xdp-sieve/VERSION` if empty",
+                  "a name, such as \"Mozilla/5.0\"", &HttpAccess::user_agent)},
     });
     return keys;
 }
@@ -75,9 +81,14 @@ const ConfigurationKeys<HttpAccess>& way_keys() {
 const ConfigurationKeys<HttpAccess>& http_access_keys() {
     static const ConfigurationKeys<HttpAccess> keys = joined<HttpAccess>({
         keys_of_part(&HttpAccess::server, server_access_keys()),
-        {path_key("header-file", "a file with lines `NAME: VALUE`", &HttpAccess::header_file),
-         text_key("username", "name", username, &HttpAccess::username),
-         path_key("password-file", password_file, &HttpAccess::password_file)},
+        {path_key("header-file",
+                  "lines `NAME: VALUE` for the header of the request, such as `Authorization: Bearer ...` or "
+                  "`X-Api-Key: ...`",
+                  "a file with lines `NAME: VALUE`", &HttpAccess::header_file),
+         text_key("username", "name", "the user of HTTP basic authentication", username,
+                  &HttpAccess::username),
+         path_key("password-file", "a file with the password of that user in one line", password_file,
+                  &HttpAccess::password_file)},
         way_keys(),
     });
     return keys;

@@ -16,9 +16,9 @@ void read_path(Section& section, const std::filesystem::path& folder, std::strin
                std::string_view what, std::string& into);
 
 template <class Table>
-[[nodiscard]] ConfigurationKey<Table> path_key(const char* name, const char* what,
+[[nodiscard]] ConfigurationKey<Table> path_key(const char* name, const char* help, const char* what,
                                                std::string Table::*member) {
-    return {name, "file",
+    return {name, "file", help,
             [=](Section& section, const KeyContext& context, Table& into) {
                 read_path(section, context.folder, name, what, into.*member);
             },
@@ -32,8 +32,9 @@ void expected_url(Section& section, const toml::node& node, std::string_view nam
                   std::string_view what = url_form);
 
 template <class Table>
-[[nodiscard]] ConfigurationKey<Table> url_key(const char* name, std::string Table::*member) {
-    return {name, "URL",
+[[nodiscard]] ConfigurationKey<Table> url_key(const char* name, const char* help,
+                                              std::string Table::*member) {
+    return {name, "URL", help,
             [=](Section& section, const KeyContext&, Table& into) { read_url(section, name, into.*member); },
             [=](TomlText& text, const Table& table) { text.word(name, table.*member); }};
 }

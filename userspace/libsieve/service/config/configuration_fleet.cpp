@@ -36,9 +36,9 @@ std::string without_slash(std::string url) {
 
 // A name. `meaning`: what an empty one means.
 template <class Table>
-ConfigurationKey<Table> name_key(const char* name, const char* form, std::string Table::*member,
-                                 const char* meaning = "") {
-    return {name, form,
+ConfigurationKey<Table> name_key(const char* name, const char* form, const char* help,
+                                 std::string Table::*member, const char* meaning = "") {
+    return {name, form, help,
             [=](Section& section, const KeyContext&, Table& into) {
                 const std::optional<std::string> text = section.text(name, name_form);
                 if (!text) return;
@@ -54,10 +54,10 @@ ConfigurationKey<Table> name_key(const char* name, const char* form, std::string
 }
 
 template <class Table>
-ConfigurationKey<Table> list_key(const char* name, const char* form,
+ConfigurationKey<Table> list_key(const char* name, const char* form, const char* help,
                                  void (*read)(Section&, const KeyContext&, std::vector<std::string>&),
                                  std::vector<std::string> Table::*member) {
-    return {name, form,
+    return {name, form, help,
             [=](Section& section, const KeyContext& context, Table& into) {
                 read(section, context, into.*member);
             },
@@ -130,33 +130,44 @@ void read_store(Section& section, const KeyContext& context, FleetStore& store) 
 const ConfigurationKeys<FleetConfiguration>& fleet_keys() {
     using Fleet = FleetConfiguration;
     static const ConfigurationKeys<Fleet> keys = {
-        name_key("name", "fleet", &Fleet::name),
-        list_key("trusted-keys", "[file, ...]", read_trusted_keys, &Fleet::trusted_keys),
-        name_key("node", "name", &Fleet::node, "the host name"),
-        list_key("labels", "[label, ...]", read_labels, &Fleet::labels),
-        time_key("report", longest_report_interval, &Fleet::report),
+        name_key("name", "fleet", "the fleet that this host belongs to; required", &Fleet::name),
+        list_key("trusted-keys", "[file, ...]",
+                 "public keys; what none of them has signed is refused; required", read_trusted_keys,
+                 &Fleet::trusted_keys),
+        name_key("node", "name", "the name of this host in the fleet", &Fleet::node, "the host name"),
+        list_key("labels", "[label, ...]", "labels of this host, for the stages of a rollout", read_labels,
+                 &Fleet::labels),
+        time_key("report", "how often this host reports at the latest", longest_report_interval,
+                 &Fleet::report),
     };
     return keys;
 }
 
 const ConfigurationKeys<FleetEtcd>& etcd_keys() {
     static const ConfigurationKeys<FleetEtcd> keys = joined<FleetEtcd>({
-        {list_key("endpoints", "[URL, ...]", read_endpoints, &FleetEtcd::endpoints)},
+        {list_key("endpoints", "[URL, ...]",
+                  "the members of etcd; where one does not answer, the next one is asked; required",
+                  read_endpoints, &FleetEtcd::endpoints)},
         keys_of_part(&FleetEtcd::access, server_access_keys()),
-        {text_key("user", "name", "a user of etcd", &FleetEtcd::user),
-         path_key("password-file", "a file with the user's password", &FleetEtcd::password_file)},
+        {text_key("user", "name", "the user of etcd", "a user of etcd", &FleetEtcd::user),
+         path_key("password-file", "a file with the password of that user in one line",
+                  "a file with the user's password", &FleetEtcd::password_file)},
     });
     return keys;
 }
 
 const ConfigurationKeys<FleetStore>& store_keys() {
     static const ConfigurationKeys<FleetStore> keys = joined<FleetStore>({
-        {{"url", "URL", read_store_url,
-          [](TomlText& text, const FleetStore& store) { text.word("url", store.url); }}},
+        {{"url", "URL",
+          "the folder or bucket of the blobs: an HTTP server that takes PUT and serves ranges, or S3; "
+          "required",
+          read_store_url, [](TomlText& text, const FleetStore& store) { text.word("url", store.url); }}},
         keys_of_part(&FleetStore::access, server_access_keys()),
-        {name_key("region", "region", &FleetStore::region, "of S3; the store is a plain HTTP server"),
-         path_key("credentials-file", "a file with USER:PASSWORD", &FleetStore::credentials_file),
-         {"rate", "bytes",
+        {name_key("region", "region", "the region of S3", &FleetStore::region,
+                  "of S3; the store is a plain HTTP server"),
+         path_key("credentials-file", "a file with `USER:PASSWORD`; of S3 the access key and the secret key",
+                  "a file with USER:PASSWORD", &FleetStore::credentials_file),
+         {"rate", "bytes", "bytes per second that uploads and downloads keep to",
           [](Section& section, const KeyContext&, FleetStore& store) { section.bytes("rate", store.rate); },
           write_rate}},
     });

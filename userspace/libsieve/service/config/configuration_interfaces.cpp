@@ -197,23 +197,33 @@ InterfaceConfiguration read_interface(Mistakes& mistakes, const toml::table& tab
 const ConfigurationKeys<InterfaceConfiguration>& interface_keys() {
     using Entry = InterfaceConfiguration;
     static const ConfigurationKeys<Entry> keys = {
-        {"name", "interface", read_name,
+        {"name", "interface", "an interface, or a pattern such as `eth*`; required", read_name,
          [](TomlText& text, const Entry& entry) { text.word("name", entry.name); }},
-        choice_key("hook", hook_words(), &Entry::hook),
-        {"mode", form_of(mode_words()), read_mode,
+        choice_key("hook", "where packets are judged", hook_words(), &Entry::hook),
+        {"mode", form_of(mode_words()), "how the XDP hook runs the program", read_mode,
          [](TomlText& text, const Entry& entry) { text.word("mode", word_of(mode_words(), entry.mode)); }},
-        choice_key("default", pass_or_drop, &Entry::default_action),
-        choice_key("unreadable", pass_or_drop, &Entry::unreadable),
-        {"replies", form_of(pass_or_drop), read_replies, write_replies},
-        {"max-flows", "number", read_max_flows, write_max_flows},
-        {"priority", "number", read_priority, write_priority},
-        {"chain", "verdicts", read_chain, write_chain},
-        flag_key("protect-host", &Entry::protect_host),
-        {"protect", "[address, ...]", read_protect,
+        choice_key("default", "the verdict on packets that no set decides", pass_or_drop,
+                   &Entry::default_action),
+        choice_key("unreadable", "the verdict on packets that cannot be read to their end", pass_or_drop,
+                   &Entry::unreadable),
+        {"replies", form_of(pass_or_drop),
+         "what becomes of packets that would be dropped, if they answer what this host began; `pass` if not "
+         "given with a default of drop",
+         read_replies, write_replies},
+        {"max-flows", "number", "how many flows are remembered for replies", read_max_flows, write_max_flows},
+        {"priority", "number", "the rank among other programs at the hook", read_priority, write_priority},
+        {"chain", "verdicts", "the verdicts after which the next program is asked", read_chain, write_chain},
+        flag_key("protect-host",
+                 "whether to refuse a table that would drop packets of this host, its gateways, its "
+                 "resolvers or its administrators",
+                 &Entry::protect_host),
+        {"protect", "[address, ...]", "further addresses, prefixes and ranges that may not be dropped",
+         read_protect,
          [](TomlText& text, const Entry& entry) { text.key("protect", list_of(entry.protect)); }},
-        {"sets", "[name, ...]", read_order,
+        {"sets", "[name, ...]", "the sets, in the order in which they are asked; 16 at most", read_order,
          [](TomlText& text, const Entry& entry) { text.key("sets", list_of(entry.sets)); }},
-        flag_key("join", &Entry::join),
+        flag_key("join", "whether one lookup answers for all sets of single keys of the same fields",
+                 &Entry::join),
     };
     return keys;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // One descriptor a key. Each table of the configuration has a list of its keys; what reads and prints the
-// table, the checks of its manual page and the words of its fuzz target come from this list.
+// table, docs/configuration.md, the checks of its manual page and the words of its fuzz target come from
+// this list.
 #pragma once
 
 #include <chrono>
@@ -37,6 +38,7 @@ struct ConfigurationKey {
     std::string name;
     // What follows "NAME = " in the manual page: "time", "true | false", R"("keep" | "unload")".
     std::string form;
+    std::string help; // one line, for docs/configuration.md
     // Reads the key if the section has it. The keys before it in the list are read already.
     std::function<void(Section& section, const KeyContext& context, Table& into)> read;
     // Prints the key, or nothing if another key says the same.
@@ -77,7 +79,7 @@ template <class Table, class Part>
 [[nodiscard]] ConfigurationKeys<Table> keys_of_part(Part Table::*part, const ConfigurationKeys<Part>& keys) {
     ConfigurationKeys<Table> all;
     for (const ConfigurationKey<Part>& key : keys)
-        all.push_back({key.name, key.form,
+        all.push_back({key.name, key.form, key.help,
                        [key, part](Section& section, const KeyContext& context, Table& into) {
                            key.read(section, context, into.*part);
                        },
@@ -88,16 +90,17 @@ template <class Table, class Part>
 // --- the usual shapes. `what` names what is expected, in messages. ---
 
 template <class Table>
-[[nodiscard]] ConfigurationKey<Table> flag_key(const char* name, bool Table::*member) {
-    return {name, "true | false",
+[[nodiscard]] ConfigurationKey<Table> flag_key(const char* name, const char* help, bool Table::*member) {
+    return {name, "true | false", help,
             [=](Section& section, const KeyContext&, Table& into) { section.flag(name, into.*member); },
             [=](TomlText& text, const Table& table) { text.flag(name, table.*member); }};
 }
 
 template <class Table>
-[[nodiscard]] ConfigurationKey<Table> number_key(const char* name, const char* form, double least,
-                                                 double most, const char* what, double Table::*member) {
-    return {name, form,
+[[nodiscard]] ConfigurationKey<Table> number_key(const char* name, const char* form, const char* help,
+                                                 double least, double most, const char* what,
+                                                 double Table::*member) {
+    return {name, form, help,
             [=](Section& section, const KeyContext&, Table& into) {
                 section.number(name, least, most, what, into.*member);
             },
@@ -105,17 +108,18 @@ template <class Table>
 }
 
 template <class Table>
-[[nodiscard]] ConfigurationKey<Table> time_key(const char* name, std::chrono::seconds most,
+[[nodiscard]] ConfigurationKey<Table> time_key(const char* name, const char* help, std::chrono::seconds most,
                                                std::chrono::seconds Table::*member) {
     return {
-        name, "time",
+        name, "time", help,
         [=](Section& section, const KeyContext&, Table& into) { section.duration(name, most, into.*member); },
         [=](TomlText& text, const Table& table) { text.word(name, duration_text(table.*member)); }};
 }
 
 template <class Table>
-[[nodiscard]] ConfigurationKey<Table> bytes_key(const char* name, std::uint64_t Table::*member) {
-    return {name, "bytes",
+[[nodiscard]] ConfigurationKey<Table> bytes_key(const char* name, const char* help,
+                                                std::uint64_t Table::*member) {
+    return {name, "bytes", help,
             [=](Section& section, const KeyContext&, Table& into) { section.bytes(name, into.*member); },
             [=](TomlText& text, const Table& table) { text.key(name, whole_of(table.*member)); }};
 }
@@ -139,8 +143,9 @@ template <class T>
 }
 
 template <class Table, class T>
-[[nodiscard]] ConfigurationKey<Table> choice_key(const char* name, Words<T> words, T Table::*member) {
-    return {name, form_of(words),
+[[nodiscard]] ConfigurationKey<Table> choice_key(const char* name, const char* help, Words<T> words,
+                                                 T Table::*member) {
+    return {name, form_of(words), help,
             [=](Section& section, const KeyContext&, Table& into) {
                 section.choice<T>(name, words, into.*member);
             },
@@ -149,9 +154,9 @@ template <class Table, class T>
 
 // Any text.
 template <class Table>
-[[nodiscard]] ConfigurationKey<Table> text_key(const char* name, const char* form, const char* what,
-                                               std::string Table::*member) {
-    return {name, form,
+[[nodiscard]] ConfigurationKey<Table> text_key(const char* name, const char* form, const char* help,
+                                               const char* what, std::string Table::*member) {
+    return {name, form, help,
             [=](Section& section, const KeyContext&, Table& into) {
                 if (auto text = section.text(name, what)) into.*member = std::move(*text);
             },

@@ -33,6 +33,7 @@ class Mistakes {
     explicit Mistakes(std::string first) : first_(std::move(first)) {}
 
     void add(const toml::source_region& where, std::string key, std::string message);
+    [[nodiscard]] std::size_t size() const { return all_.size(); }
     // In the order of the files.
     [[nodiscard]] std::vector<Mistake> take();
 

@@ -47,16 +47,20 @@ void write_ban_group(TomlText& text, const Configuration& configuration) {
 
 const ConfigurationKeys<Configuration>& service_keys() {
     static const ConfigurationKeys<Configuration> keys = joined<Configuration>({
-        {{"state-directory", "folder", read_state_directory,
+        {{"state-directory", "folder",
+          "keeps the last good list and the filter of each set; only root may read it", read_state_directory,
           [](TomlText& text, const Configuration& configuration) {
               text.word("state-directory", configuration.state_directory);
           }},
-         choice_key("on-stop", stop_words, &Configuration::on_stop),
-         {"listen", "address:port", read_listen,
+         choice_key("on-stop", "whether a daemon that ends keeps or unloads what is in force", stop_words,
+                    &Configuration::on_stop),
+         {"listen", "address:port",
+          "where the daemon serves metrics and the status page; an empty text turns both off", read_listen,
           [](TomlText& text, const Configuration& configuration) {
               text.word("listen", configuration.listen);
           }},
-         {"ban-group", "group", read_ban_group, write_ban_group}},
+         {"ban-group", "group", "whose members, besides root, may give, lift and list bans", read_ban_group,
+          write_ban_group}},
         keys_of_part(&Configuration::http, way_keys()),
         {geo_key()},
     });

@@ -6,9 +6,11 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include <fmt/format.h>
 
+#include "libsieve/control/spec/build_options.hpp"
 #include "libsieve/filters/kinds/choice.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/service/config/configuration_sources.hpp"
@@ -94,7 +96,7 @@ std::string lower_case(std::string text) {
 
 // Which packets match: ports, ranges and protocols, one or an array of them.
 ConfigurationKey<SetConfiguration> condition_key(const control::ConditionPart& part) {
-    return {part.name, lower_case(part.value),
+    return {part.name, lower_case(part.value), part.help,
             [&part](Section& section, const KeyContext&, SetConfiguration& set) {
                 const toml::node* node = section.find(part.name);
                 if (node == nullptr) return;
@@ -139,19 +141,38 @@ std::string set_option(const control::BuildOption& option, const toml::node& nod
     return set ? std::string() : fmt::format("{}, found {}", set.error().message, found(node));
 }
 
-// The options of `build`, from the one table of them. False if one was wrong.
-bool read_build_options(Section& section, SetConfiguration& set) {
-    bool right = true;
-    for (const control::BuildOption& option : control::build_options()) {
-        if (!is_configured(option)) continue;
-        const toml::node* node = section.find(option.name);
-        if (node == nullptr) continue;
-        const std::string problem = set_option(option, *node, set.feed);
-        if (problem.empty()) continue;
-        section.mistake(*node, option.name, problem);
-        right = false;
-    }
-    return right;
+// The value that an option has.
+struct WriteValue {
+    TomlText& text;
+    std::string_view name;
+
+    void operator()(std::monostate) const {}
+    void operator()(control::Unset unset) const { text.none(name, unset.meaning); }
+    void operator()(bool value) const { text.flag(name, value); }
+    void operator()(std::uint64_t value) const { text.key(name, whole_of(value)); }
+    void operator()(double value) const { text.number(name, value); }
+    void operator()(const std::string& value) const { text.word(name, value); }
+};
+
+ConfigurationKey<SetConfiguration> build_key(const control::BuildOption& option) {
+    return {option.name, option.value == nullptr ? "true | false" : lower_case(option.value), option.help,
+            [&option](Section& section, const KeyContext&, SetConfiguration& set) {
+                const toml::node* node = section.find(option.name);
+                if (node == nullptr) return;
+                if (const std::string problem = set_option(option, *node, set.feed); !problem.empty())
+                    section.mistake(*node, option.name, problem);
+            },
+            [&option](TomlText& text, const SetConfiguration& set) {
+                std::visit(WriteValue{text, option.name}, option.value_of(set.feed));
+            }};
+}
+
+ConfigurationKeys<SetConfiguration> keys_of_options(bool (*wanted)(const control::BuildOption&)) {
+    ConfigurationKeys<SetConfiguration> keys;
+    for (const control::BuildOption& option : control::build_options())
+        if (std::ranges::find(not_configured, option.name) == std::end(not_configured) && wanted(option))
+            keys.push_back(build_key(option));
+    return keys;
 }
 
 // Exceptions are in a file, relative to the configuration's folder like a source. What changes while it is in
@@ -220,18 +241,28 @@ const Words<bool> own_address_words{{"refuse", false}, {"skip", true}};
 
 const ConfigurationKeys<GuardLimits>& guard_keys() {
     static const ConfigurationKeys<GuardLimits> keys = {
-        number_key("most-shrink", "share", 0, 1, "a share", &GuardLimits::most_shrink),
-        number_key("most-growth", "factor", 1, 1e9, "a factor", &GuardLimits::most_growth),
-        number_key("most-ipv4", "share", 0, 1, "a share of all IPv4 addresses", &GuardLimits::most_ipv4),
-        number_key("most-ipv6", "share", 0, 1, "a share of all IPv6 addresses", &GuardLimits::most_ipv6),
-        flag_key("protect-host", &GuardLimits::protect_host),
-        {"protect", "[address, ...]",
+        number_key("most-shrink", "share",
+                   "the share of its entries, and of the addresses it covers, that a list may lose at once",
+                   0, 1, "a share", &GuardLimits::most_shrink),
+        number_key("most-growth", "factor", "by which factor a list may grow at once", 1, 1e9, "a factor",
+                   &GuardLimits::most_growth),
+        number_key("most-ipv4", "share", "the share of all IPv4 addresses that the list may cover", 0, 1,
+                   "a share of all IPv4 addresses", &GuardLimits::most_ipv4),
+        number_key("most-ipv6", "share", "the share of all IPv6 addresses that the list may cover", 0, 1,
+                   "a share of all IPv6 addresses", &GuardLimits::most_ipv6),
+        flag_key("protect-host",
+                 "whether to refuse addresses that this host depends on, in a set that drops or redirects",
+                 &GuardLimits::protect_host),
+        {"protect", "[address, ...]", "further addresses, prefixes and ranges that such a set must not hold",
          [](Section& section, const KeyContext&, GuardLimits& guards) {
              section.members("protect", guards.protect);
          },
          [](TomlText& text, const GuardLimits& guards) { text.key("protect", list_of(guards.protect)); }},
-        choice_key("own-addresses", own_address_words, &GuardLimits::skip_own),
-        flag_key("unchecked-images", &GuardLimits::unchecked_images),
+        choice_key("own-addresses",
+                   "what becomes of a list with a protected address: refused, or taken without that address",
+                   own_address_words, &GuardLimits::skip_own),
+        flag_key("unchecked-images", "whether to take an image that does not say what it covers",
+                 &GuardLimits::unchecked_images),
     };
     return keys;
 }
@@ -239,22 +270,37 @@ const ConfigurationKeys<GuardLimits>& guard_keys() {
 const ConfigurationKeys<SetConfiguration>& set_keys() {
     static const ConfigurationKeys<SetConfiguration> keys = joined<SetConfiguration>({
         {sources_key(),
-         {"action", "action", read_action, write_action},
-         {"limit", R"(rate | "RATE/BURST")", read_limit, write_limit},
-         {"redirect", R"(interface | "cpu:NUMBER")", read_redirect, write_redirect},
-         {"replies", form_of(replies_words), read_replies,
+         {"action", "action", "what a match does, such as `drop`", read_action, write_action},
+         {"limit", R"(rate | "RATE/BURST")",
+          "how many matches a second take the default, and how many at once; those over it are dropped",
+          read_limit, write_limit},
+         {"redirect", R"(interface | "cpu:NUMBER")", "where matches are sent, in place of an action",
+          read_redirect, write_redirect},
+         {"replies", form_of(replies_words),
+          "`drop`: what the set drops stays dropped, even if it answers what this host began", read_replies,
           [](TomlText& text, const SetConfiguration& set) {
               text.word("replies", word_of(replies_words, set.keeps_replies_out));
           }}},
         condition_keys(),
-        {flag_key("verify", &SetConfiguration::verify), flag_key("empty", &SetConfiguration::empty),
-         time_key("refresh", longest_refresh, &SetConfiguration::refresh)},
+        {flag_key("verify",
+                  "whether an exact set of the keys backs the filter, so that there is no false positive",
+                  &SetConfiguration::verify),
+         flag_key("empty", "whether the list may have no entry", &SetConfiguration::empty),
+         time_key("refresh", "the longest time between two visits of the daemon to the sources",
+                  longest_refresh, &SetConfiguration::refresh)},
     });
     return keys;
 }
 
-bool is_configured(const control::BuildOption& option) {
-    return std::ranges::find(not_configured, option.name) == std::end(not_configured);
+const ConfigurationKeys<SetConfiguration>& build_keys() {
+    static const auto keys = keys_of_options([](const control::BuildOption&) { return true; });
+    return keys;
+}
+
+const ConfigurationKeys<SetConfiguration>& deciding_keys() {
+    static const auto keys =
+        keys_of_options([](const control::BuildOption& option) { return option.decides; });
+    return keys;
 }
 
 SetConfiguration read_set(Mistakes& mistakes, const std::string& name, const toml::table& table,
@@ -265,7 +311,9 @@ SetConfiguration read_set(Mistakes& mistakes, const std::string& name, const tom
     read_keys(set_keys(), section, context, set);
     if (const Status right = control::check_condition(set.condition); !right)
         section.mistake(right.error().message);
-    const bool options_read = read_build_options(section, set);
+    const std::size_t mistakes_before = mistakes.size();
+    read_keys(build_keys(), section, context, set);
+    const bool options_read = mistakes.size() == mistakes_before;
     check_stream(section, table, set);
     if (options_read) check_exceptions(section, table, context.folder, set);
     if (set.feed.allow_wide) set.guards.most_ipv4 = set.guards.most_ipv6 = 1;

@@ -4,18 +4,18 @@
 
 #include <string>
 
-#include "libsieve/control/spec/build_options.hpp"
 #include "libsieve/service/config/configuration.hpp"
 #include "libsieve/service/config/configuration_keys.hpp"
 
 namespace sieve::service {
 
-// All but the options of a build, which control/spec/build_options.hpp lists.
+// All but the options of a build.
 [[nodiscard]] const ConfigurationKeys<SetConfiguration>& set_keys();
+// The options of a build, from their one table (control/spec/build_options.hpp).
+[[nodiscard]] const ConfigurationKeys<SetConfiguration>& build_keys();
+// Those of them that decide which filter is built of a list.
+[[nodiscard]] const ConfigurationKeys<SetConfiguration>& deciding_keys();
 [[nodiscard]] const ConfigurationKeys<GuardLimits>& guard_keys(); // of [set.NAME.guards]
-
-// Whether the option is also a key of [set.NAME].
-[[nodiscard]] bool is_configured(const control::BuildOption& option);
 
 // `key` is the table's: "set.NAME".
 [[nodiscard]] SetConfiguration read_set(Mistakes& mistakes, const std::string& name, const toml::table& table,

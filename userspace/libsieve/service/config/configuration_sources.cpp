@@ -55,10 +55,10 @@ void read_texts(Section& section, std::string_view name, std::string_view expect
 }
 
 // `words`: the only ones that may be there; none: any.
-ConfigurationKey<CrowdsecSpec> texts_key(const char* name, const char* form, const char* expected,
-                                         std::vector<std::string> CrowdsecSpec::*member,
+ConfigurationKey<CrowdsecSpec> texts_key(const char* name, const char* form, const char* help,
+                                         const char* expected, std::vector<std::string> CrowdsecSpec::*member,
                                          std::span<const std::string_view> words = {}) {
-    return {name, form,
+    return {name, form, help,
             [=](Section& section, const KeyContext&, CrowdsecSpec& into) {
                 read_texts(section, name, expected, into.*member, words);
             },
@@ -67,8 +67,9 @@ ConfigurationKey<CrowdsecSpec> texts_key(const char* name, const char* form, con
 
 const ConfigurationKeys<FetchLimits>& limit_keys() {
     static const ConfigurationKeys<FetchLimits> keys = {
-        time_key("timeout", longest_fetch, &FetchLimits::timeout),
-        bytes_key("most-bytes", &FetchLimits::most_bytes),
+        time_key("timeout", "how long a download or a command may take", longest_fetch,
+                 &FetchLimits::timeout),
+        bytes_key("most-bytes", "how large the answer may be", &FetchLimits::most_bytes),
     };
     return keys;
 }
@@ -278,9 +279,9 @@ void read_sources(Section& section, const KeyContext& context, SetConfiguration&
 
 const ConfigurationKeys<HttpSpec>& http_keys() {
     static const ConfigurationKeys<HttpSpec> keys = joined<HttpSpec>({
-        {url_key("url", &HttpSpec::url)},
+        {url_key("url", "the URL of a list; a redirect is followed to https only", &HttpSpec::url)},
         keys_of_part(&HttpSpec::access, http_access_keys()),
-        {flag_key("image", &HttpSpec::image)},
+        {flag_key("image", "whether the server may hand over an image in place of a list", &HttpSpec::image)},
         keys_of_part(&HttpSpec::limits, limit_keys()),
     });
     return keys;
@@ -288,13 +289,15 @@ const ConfigurationKeys<HttpSpec>& http_keys() {
 
 const ConfigurationKeys<CommandSpec>& command_keys() {
     static const ConfigurationKeys<CommandSpec> keys = joined<CommandSpec>({
-        {{"command", "[program, argument, ...]", read_command,
+        {{"command", "[program, argument, ...]",
+          "a program and its arguments, without a shell; its standard output is the list", read_command,
           [](TomlText& text, const CommandSpec& command) {
               text.key("command", list_of(command.arguments));
           }},
-         {"user", "name", read_user,
-          [](TomlText& text, const CommandSpec& command) { text.word("user", command.user); }},
-         flag_key("image", &CommandSpec::image)},
+         {"user", "name", "the user that the command runs as; that of downloads and builds if empty",
+          read_user, [](TomlText& text, const CommandSpec& command) { text.word("user", command.user); }},
+         flag_key("image", "whether the command may hand over an image in place of a list",
+                  &CommandSpec::image)},
         keys_of_part(&CommandSpec::limits, limit_keys()),
     });
     return keys;
@@ -303,31 +306,48 @@ const ConfigurationKeys<CommandSpec>& command_keys() {
 const ConfigurationKeys<CrowdsecSpec>& crowdsec_keys() {
     constexpr const char* part = "a part of a scenario's name, such as \"ssh\"";
     static const ConfigurationKeys<CrowdsecSpec> keys = joined<CrowdsecSpec>({
-        {url_key("crowdsec", &CrowdsecSpec::url),
-         path_key("key-file", "a file with the bouncer's key", &CrowdsecSpec::key_file),
-         texts_key("types", "[type, ...]", "a type of decisions, such as \"ban\"", &CrowdsecSpec::types),
-         texts_key("scopes", "[scope, ...]", R"("Ip" or "Range")", &CrowdsecSpec::scopes, scope_words),
-         texts_key("origins", "[origin, ...]", "an origin of decisions, such as \"crowdsec\"",
-                   &CrowdsecSpec::origins),
-         texts_key("scenarios-containing", "[text, ...]", part, &CrowdsecSpec::scenarios_containing),
-         texts_key("scenarios-not-containing", "[text, ...]", part, &CrowdsecSpec::scenarios_not_containing),
-         time_key("poll", longest_poll, &CrowdsecSpec::poll),
-         flag_key("usage-metrics", &CrowdsecSpec::usage_metrics)},
+        {url_key("crowdsec", "the CrowdSec local API whose decisions the set follows", &CrowdsecSpec::url),
+         path_key("key-file",
+                  "a file with the key of the bouncer in one line; not needed with a certificate that the "
+                  "API knows",
+                  "a file with the bouncer's key", &CrowdsecSpec::key_file),
+         texts_key("types", "[type, ...]", "types of decisions", "a type of decisions, such as \"ban\"",
+                   &CrowdsecSpec::types),
+         texts_key("scopes", "[scope, ...]",
+                   "`Ip` for decisions about addresses, `Range` for those about prefixes",
+                   R"("Ip" or "Range")", &CrowdsecSpec::scopes, scope_words),
+         texts_key("origins", "[origin, ...]",
+                   "origins of decisions, such as `crowdsec`, `cscli` or `lists`; all if empty",
+                   "an origin of decisions, such as \"crowdsec\"", &CrowdsecSpec::origins),
+         texts_key("scenarios-containing", "[text, ...]",
+                   "decisions of scenarios whose name contains one of these; all if empty", part,
+                   &CrowdsecSpec::scenarios_containing),
+         texts_key("scenarios-not-containing", "[text, ...]",
+                   "decisions of scenarios whose name contains none of these", part,
+                   &CrowdsecSpec::scenarios_not_containing),
+         time_key("poll", "the time between two questions", longest_poll, &CrowdsecSpec::poll),
+         flag_key("usage-metrics",
+                  "whether the API is told how many packets were seen and dropped, and how many decisions "
+                  "are in force",
+                  &CrowdsecSpec::usage_metrics)},
         keys_of_part(&CrowdsecSpec::access, http_access_keys()),
     });
     return keys;
 }
 
 ConfigurationKey<Configuration> geo_key() {
-    return {std::string(geo_words.name), "[source, ...]", read_geo,
+    return {std::string(geo_words.name), "[source, ...]",
+            "the data of countries and networks from which `country:DE` and `asn:AS3320` choose", read_geo,
             [](TomlText& text, const Configuration& configuration) {
                 text.key(geo_words.name, sources_of(configuration.geo));
             }};
 }
 
 ConfigurationKey<SetConfiguration> sources_key() {
-    return {std::string(sources_words.name), "[source, ...]", read_sources,
-            [](TomlText& text, const SetConfiguration& set) {
+    return {std::string(sources_words.name), "[source, ...]",
+            "where the list comes from: files, folders, patterns, URLs, `bans`, countries, networks, or "
+            "tables; required",
+            read_sources, [](TomlText& text, const SetConfiguration& set) {
                 text.key(sources_words.name, sources_of(set.sources));
             }};
 }

@@ -15,15 +15,7 @@ template <class Table>
 TableFacts facts_of(const char* name, const ConfigurationKeys<Table>& keys) {
     TableFacts facts{name, {}};
     for (const ConfigurationKey<Table>& key : keys)
-        facts.keys.push_back({key.name, key.form, text_of_keys<Table>({key}, Table{}).lines()});
-    return facts;
-}
-
-TableFacts facts_of_sets() {
-    TableFacts facts = facts_of("[set.NAME]", set_keys());
-    for (const control::BuildOption& option : control::build_options())
-        if (is_configured(option))
-            facts.keys.push_back({option.name, option.value == nullptr ? "true | false" : "", {}});
+        facts.keys.push_back({key.name, key.form, key.help, text_of_keys<Table>({key}, Table{}).lines()});
     return facts;
 }
 
@@ -33,7 +25,7 @@ std::vector<TableFacts> configuration_tables() {
     return {
         facts_of("[service]", service_keys()),
         facts_of("[[interface]]", interface_keys()),
-        facts_of_sets(),
+        facts_of("[set.NAME]", joined<SetConfiguration>({set_keys(), build_keys()})),
         facts_of("[set.NAME.guards]", guard_keys()),
         facts_of("url", http_keys()),
         facts_of("command", command_keys()),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Every key that a configuration may have, for what describes them: the manual page's test, the dictionary of
-// the fuzz target.
+// Every key that a configuration may have, for what describes them: docs/configuration.md, the manual page's
+// test, the dictionary of the fuzz target.
 #pragma once
 
 #include <string>
@@ -10,7 +10,8 @@ namespace sieve::service {
 
 struct KeyFacts {
     std::string name;
-    std::string form;     // as ConfigurationKey has it; empty for a build's option with a value
+    std::string form;     // as ConfigurationKey has it
+    std::string help;     // one line
     std::string standard; // "NAME = VALUE" or "# NAME: MEANING", as it is printed where the file does not say
 };
 

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "libsieve/feeds/feed.hpp"
+#include "libsieve/keys/address_ranges.hpp"
 #include "libsieve/service/live/live_image.hpp"
 #include "libsieve/service/safety/guards.hpp"
 #include "libsieve/util/name_some.hpp"
@@ -22,13 +23,22 @@ bool adds(const BanChange& change) {
     return change.step == BanStep::add;
 }
 
+// Whether an address is in one of these. A host may have thousands of sessions, and a change a thousand bans.
+std::function<bool(uint128 address)> covered_by(const std::vector<TimedEntry>& entries) {
+    std::vector<AddressRange> ranges;
+    for (const TimedEntry& one : entries) ranges.push_back(one.prefix.range());
+    return [merged = merge_ranges(std::move(ranges))](uint128 address) {
+        return holds_address(merged, address);
+    };
+}
+
 Status check_host(const std::vector<BanChange>& changes, const Configuration& configuration,
                   const SetConfiguration& set, HostAddresses& host) {
     std::vector<TimedEntry> added;
     for (const BanChange& change : changes)
         if (adds(change)) added.push_back({.prefix = change.prefix});
     if (added.empty()) return {};
-    SIEVE_ASSIGN(std::vector<HostAddress> addresses, host.read());
+    SIEVE_ASSIGN(std::vector<HostAddress> addresses, host.read_some(covered_by(added)));
     const std::vector<std::string> depends =
         keep_out(added, set, protection_of(configuration, set, std::move(addresses)));
     if (depends.empty()) return {};

@@ -2,12 +2,16 @@
 #include "libsieve/kernel/hooks/xdp/attached_program.hpp"
 
 #include <linux/if_link.h>
+#include <linux/rtnetlink.h>
 
-#include <bpf/bpf.h>
-#include <bpf/libbpf.h>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
 #include <fmt/core.h>
 
-#include "libsieve/kernel/libbpf_log.hpp"
+#include "libsieve/kernel/netlink.hpp"
 #include "libsieve/kernel/refusal.hpp"
 
 namespace sieve::kernel::xdp {
@@ -21,22 +25,42 @@ Status look_behind_dispatcher(Hook& hook, const Program& dispatcher) {
     return {};
 }
 
-// Asks the kernel which program runs there; returns its id, or 0 if there is none.
+// The ids of an interface's programs, by mode; 0: none.
+struct ProgramIds {
+    std::uint32_t driver = 0;
+    std::uint32_t skb = 0;
+    std::uint32_t hardware = 0;
+};
+
+ProgramIds program_ids(const nlmsghdr* link) {
+    NetlinkAttributes<IFLA_XDP + 1> attributes;
+    NetlinkAttributes<IFLA_XDP_HW_PROG_ID + 1> xdp;
+    if (mnl_attr_parse(link, sizeof(ifinfomsg), attributes.take, &attributes) < 0 ||
+        attributes.of[IFLA_XDP] == nullptr ||
+        mnl_attr_parse_nested(attributes.of[IFLA_XDP], xdp.take, &xdp) < 0)
+        return {};
+    const auto id = [&](std::size_t mode) {
+        return xdp.of[mode] != nullptr ? mnl_attr_get_u32(xdp.of[mode]) : 0;
+    };
+    return {.driver = id(IFLA_XDP_DRV_PROG_ID),
+            .skb = id(IFLA_XDP_SKB_PROG_ID),
+            .hardware = id(IFLA_XDP_HW_PROG_ID)};
+}
+
+// Asks the kernel which program runs there; returns its id, or 0 if there is none. libbpf's bpf_xdp_query()
+// lists all interfaces to find the one, which a host with hundreds of them feels.
 Result<std::uint32_t> ask_kernel(Hook& hook) {
-    LIBBPF_OPTS(bpf_xdp_query_opts, query);
-    {
-        const LogCapture log;
-        if (const int error = bpf_xdp_query(static_cast<int>(hook.interface.index), 0, &query); error != 0)
-            return refusal(fmt::format("asking what runs on {}", hook.interface.name), error);
-    }
-    std::uint32_t id = query.prog_id;
-    if (query.attach_mode == XDP_ATTACHED_NONE) return 0;
+    ProgramIds ids;
+    const int error =
+        ask_about_link(hook.interface.index, [&](const nlmsghdr* link) { ids = program_ids(link); });
+    if (error == ENODEV) return 0; // an interface that has gone runs nothing
+    if (error != 0) return refusal(fmt::format("asking what runs on {}", hook.interface.name), error);
     // If several modes have a program, the driver's sees the packet first.
-    if (query.attach_mode == XDP_ATTACHED_MULTI)
-        id = query.drv_prog_id != 0 ? query.drv_prog_id : query.skb_prog_id;
-    if (id == query.skb_prog_id && id != 0) hook.mode = Mode::skb;
-    if (id == query.hw_prog_id && id != 0) hook.mode = Mode::offload;
-    return id;
+    if (ids.driver != 0) return ids.driver;
+    if (ids.skb != 0) hook.mode = Mode::skb;
+    if (ids.skb != 0) return ids.skb;
+    if (ids.hardware != 0) hook.mode = Mode::offload;
+    return ids.hardware;
 }
 
 // Reads the hook once and returns the id of the program that it found.
