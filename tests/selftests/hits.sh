@@ -83,7 +83,8 @@ replaced() {
     hit bad ''
 }
 
-# Each of these flows has sent packets before the swaps, and one of them none since, so none of their marks may be missing.
+# Each of these flows has sent packets before the swaps, and one of them none since, so none of their marks may be
+# missing.
 under_traffic() {
     local i
     members >"$WORK/list"
