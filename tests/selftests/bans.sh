@@ -368,7 +368,8 @@ a_full_disk_without_the_daemon() {
     unban -q "$B"
     [ "$(addresses | wc -l)" = 1001 ] || fail "$(banned | head -n 3)"
     start
-    judged drop "$A" 10.77.0.1 10.77.3.231
+    await judges drop 10.77.3.231
+    judged drop "$A" 10.77.0.1
     judged pass "$B"
     stop
     umount "$STATE"

@@ -81,6 +81,7 @@ ktap_run() {
             ;;
         esac
         end_jobs
+        end_mounts
         reset_interfaces
         shift 2
     done
@@ -241,11 +242,20 @@ end_jobs() {
     done
 }
 
+# Takes off what a test that failed has left mounted.
+end_mounts() {
+    local place
+    while read -r _ place _; do
+        [[ $place != "${WORK:?}"/* ]] || umount --lazy "$place"
+    done </proc/self/mounts
+}
+
 cleanup() {
     local status=$? namespace
     trap '' HUP INT PIPE TERM
     if [ -n "$WORK" ]; then
         end_jobs
+        end_mounts
         [ -z "$verdicts_job" ] || kill "$verdicts_job" 2>/dev/null || true
         reset_interfaces
         for namespace in "$OUT" "$IN" "${MORE_NAMESPACES[@]}"; do ip netns del "$namespace" 2>/dev/null || true; done
