@@ -547,15 +547,21 @@ TEST_F(LiveSetTest, ARebuildThatCannotBeSwappedInChangesNothing) {
 TEST_F(LiveSetTest, AFilterGrows) {
     LiveSet set = open_in_force();
     std::uint64_t id = 0;
-    while (!set.rebuild_due()) {
-        EntryChange change;
-        for (int i = 0; i < 500; i++, id++)
-            change.added.push_back({{test::prefix_of("10.0.0.0").address + id}, id});
-        const auto done = set.change(kernel, std::move(change), observer);
-        ASSERT_TRUE(done);
-        ASSERT_LT(id, 100'000U);
-    }
-    EXPECT_EQ(set.rebuild_due(), RebuildReason::no_room);
+    const auto grow_until = [&](RebuildReason reason) {
+        while (set.rebuild_due() != reason) {
+            EntryChange change;
+            for (int i = 0; i < 500; i++, id++)
+                change.added.push_back({{test::prefix_of("10.0.0.0").address + id}, id});
+            const auto done = set.change(kernel, std::move(change), observer);
+            ASSERT_TRUE(done);
+            ASSERT_LT(id, 100'000U);
+        }
+    };
+    // A new image is due in good time, and until then nothing lacks.
+    ASSERT_NO_FATAL_FAILURE(grow_until(RebuildReason::little_room));
+    EXPECT_FALSE(is_urgent(*set.rebuild_due()));
+    EXPECT_EQ(keys_in_force(), id);
+    ASSERT_NO_FATAL_FAILURE(grow_until(RebuildReason::no_room));
     EXPECT_TRUE(is_urgent(*set.rebuild_due()));
     EXPECT_GT(keys_in_force() + 500, id) << "what fits is in force at once";
     ASSERT_TRUE(rebuild(set, kernel, in_process(), observer));

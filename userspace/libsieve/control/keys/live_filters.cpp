@@ -21,6 +21,13 @@ namespace {
 // More keys than this are not put one by one into a table that has no room for all of them.
 constexpr std::size_t many = std::size_t{1} << 16;
 
+// Whether a table that grows from so many keys to so many is to be looked at. A look may go over all of its
+// lines, and the last hundredth of the room is some steps long.
+bool passes_a_step(std::uint64_t before, std::uint64_t after) {
+    const std::uint64_t step = std::max<std::uint64_t>(64, before / 256);
+    return before / step < after / step;
+}
+
 struct OpenFilter {
     LiveFilter facts;
     OpenTable table{};                 // of a filter that can change
@@ -96,10 +103,13 @@ Result<FilterChanged> change_filter(Kernel& kernel, OpenFilter& open, const std:
     }
     if (left.empty()) return changed;
     for (const kernel::Hook& hook : open.hooks) SIEVE_TRY(leave_joint(kernel, hook, set));
+    const std::uint64_t before = open.table.filter->file().keys;
     SIEVE_ASSIGN(const TableChangeResult did,
                  open.table.table->change(left.removed, left.added, [&] { return kernel.grace_period(); }));
     changed.done = did.removed + did.added;
     changed.no_room += did.full.size();
+    changed.little_room =
+        passes_a_step(before, open.table.filter->file().keys) && !open.table.table->has_room_for(left.added);
     changed.filter.changes = open.facts.changes = open.table.filter->file().changes;
     return changed;
 }

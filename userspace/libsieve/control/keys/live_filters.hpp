@@ -55,6 +55,7 @@ struct FilterChanged {
     bool touched = false;      // something was due
     std::uint64_t done = 0;    // keys that came or went
     std::uint64_t no_room = 0; // keys that did not fit: the filter misses them
+    bool little_room = false;  // as many keys as have come would not fit once more
 };
 
 // The filters of a set in force. The controllers' lock is held as long as this lives, so no table changes.

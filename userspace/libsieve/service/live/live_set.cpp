@@ -35,7 +35,7 @@ constexpr std::chrono::seconds same_end{2};
 } // namespace
 
 bool is_urgent(RebuildReason reason) {
-    return reason != RebuildReason::long_journal;
+    return reason < RebuildReason::little_room;
 }
 
 Result<Image> build_live_image(RebuildOrder order, const SandboxSettings& sandbox) {
@@ -367,6 +367,7 @@ void LiveSet::put_in_force(control::Kernel& kernel, LiveChange& report, const co
                     due(RebuildReason::no_room);
                     continue;
                 }
+                if (filter.little_room) due(RebuildReason::little_room);
                 report.filters++;
                 noted_.push_back({filter.filter.map_id, filter.filter.changes});
             }

@@ -54,6 +54,7 @@ enum class RebuildReason : std::uint8_t {
     unsaved,      // changes cannot be written where the image is
     unknown,      // the list was lost, or a filter in force is of another kind
     no_room,      // keys do not fit
+    little_room,  // as many keys as have just come would not fit
     long_journal, // the list is better written as a whole
 };
 // Whether packets may be judged wrongly until then; the other reasons can wait.
