@@ -22,7 +22,9 @@ unpacked() {
 
 builds() {
     local package
-    "$ROOT/scripts/deb.sh" --objects "$BUILD" --output "$DEBS"
+    DEBFULLNAME="A Packager" DEBEMAIL=packager@debian.org "$ROOT/scripts/deb.sh" --objects "$BUILD" --output "$DEBS"
+    [ "$(dpkg-deb -f "$(echo "$DEBS"/xdp-sieve_*.deb)" Maintainer)" = "A Packager <packager@debian.org>" ] ||
+        fail "somebody else answers for them"
     for package in "${PACKAGES[@]}"; do
         [ -e "$DEBS/${package}_${VERSION}_$ARCHITECTURE.deb" ] || fail "there is no $package"
     done
