@@ -23,7 +23,8 @@ tests=()
 for hook in ${FAULT_HOOKS:-xdp egress}; do
     # A case that does not depend on the hook runs at one hook only.
     common="load swap remove unload"
-    [ "$hook" != xdp ] || common+=" table set add default insert insert_for expire delete insert_verified delete_verified"
+    [ "$hook" != xdp ] || common+=" table set add default"
+    [ "$hook" != xdp ] || common+=" insert insert_for expire delete insert_verified delete_verified"
     for name in ${FAULT_CASES:-$common}; do
         eval "${name}_at_$hook() { faults $name $hook; }"
         tests+=("$name at $hook" "${name}_at_$hook")
