@@ -136,7 +136,7 @@ recorded_messages() {
 stale_names() { scripts/stale_names.py; }
 
 echo "KTAP version 1"
-echo "1..15"
+echo "1..16"
 rule "every file has an SPDX line" licence_lines
 rule "each side has its licence" licence_sides
 rule "shell scripts pass shellcheck" shell_scripts
