@@ -2,15 +2,16 @@
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 """What a ban costs, as a command and by the thousand, beside ipset and nft, in one interleaved run.
 
-    sudo tests/bench/ban_bench.py [ROUNDS [BANNED BEFORE]]
+    sudo tests/bench/ban_bench.py [ROUNDS [BANNED BEFORE [OTHER INTERFACES]]]
 
-In a network namespace of its own. A ban by xdp-sieve is on the disk and in force when the command ends; ipset and nft
+In a network namespace of its own, with so many interfaces that no filter is on. A ban by xdp-sieve is on the disk and in force when the command ends; ipset and nft
 write nothing. Prints medians in ms, and the 9th decile."""
 
 import os, subprocess, sys, tempfile, time
 
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 40
 BEFORE = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+OTHERS = int(sys.argv[3]) if len(sys.argv) > 3 else 0
 TREE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("BUILD", TREE + "/build")
 SIEVE, SIEVED = BUILD + "/xdp-sieve", BUILD + "/xdp-sieved"
@@ -41,6 +42,8 @@ def main():
     run("ip", "link", "add", "one", "type", "veth", "peer", "name", "two")
     for end in ("one", "two"):
         run("ip", "link", "set", end, "up")
+    for number in range(0, OTHERS, 2):
+        run("ip", "link", "add", f"veth{number}", "type", "veth", "peer", "name", f"veth{number + 1}")
     run("ipset", "create", "bans", "hash:ip", "timeout", "0", "maxelem", "4000000")
     run("nft", "add table inet t; add set inet t bans { type ipv4_addr; flags timeout; size 4000000; }")
     with tempfile.TemporaryDirectory() as work:
