@@ -8,8 +8,7 @@
 #     --output     build/deb if not given; it is emptied first
 #     --objects    packs the programs of this build folder, instead of compiling them as Debian does
 #
-# DEBEMAIL and DEBFULLNAME name who answers for these packages, as for Debian's own tools. Where the tree is a clone of
-# a repository that others can reach by https, the packages name that repository.
+# DEBEMAIL and DEBFULLNAME name who answers for these packages (scripts/copy-sources.sh).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -39,17 +38,6 @@ name=xdp-sieve
 tree=$output/$name
 mkdir "$tree"
 scripts/copy-sources.sh "$tree"
-
-if [ -n "${DEBEMAIL-}" ]; then
-    packager="${DEBFULLNAME:-$DEBEMAIL} <$DEBEMAIL>"
-    sed -i "s|^Maintainer: .*|Maintainer: $packager|" "$tree/debian/control"
-    sed -i "s|^ -- .* <.*>  | -- $packager  |" "$tree/debian/changelog"
-fi
-repository=$(git remote get-url origin 2>/dev/null || true)
-if [[ $repository =~ ^https://[^@[:space:]]+$ ]]; then
-    sed -i "/^Maintainer:/a Homepage: ${repository%.git}\nVcs-Browser: ${repository%.git}\nVcs-Git: $repository" \
-        "$tree/debian/control"
-fi
 
 # Source and binary packages from a clean tree; or binary packages only, from programs that exist.
 how=()
