@@ -4,8 +4,8 @@
 
     sudo tests/bench/ban_bench.py [ROUNDS [BANNED BEFORE [OTHER INTERFACES]]]
 
-In a network namespace of its own, with so many interfaces that no filter is on. A ban by xdp-sieve is on the disk and in force when the command ends; ipset and nft
-write nothing. Prints medians in ms, and the 9th decile."""
+In a network namespace of its own, with so many interfaces that no filter is on. A ban by xdp-sieve is on the disk and
+in force when the command ends; ipset and nft write nothing. Prints medians in ms, and the 9th decile."""
 
 import os, subprocess, sys, tempfile, time
 
