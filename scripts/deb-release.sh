@@ -28,7 +28,7 @@ shared=$WORK/repository
 mkdir "$shared" "$shared/src"
 touch "$shared/Packages"
 makes_debian
-scripts/copy-sources.sh "$shared/src"
+scripts/package-sources.sh "$shared/src"
 apt update || fail "$(tail -n 20 "$WORK/apt")"
 apt build-dep /mnt/src || fail "$(tail -n 20 "$WORK/apt")"
 status=0

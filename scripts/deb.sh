@@ -8,7 +8,7 @@
 #     --output     build/deb if not given; it is emptied first
 #     --objects    packs the programs of this build folder, instead of compiling them as Debian does
 #
-# DEBEMAIL and DEBFULLNAME name who answers for these packages (scripts/copy-sources.sh).
+# DEBEMAIL and DEBFULLNAME name who answers for these packages (scripts/package-sources.sh).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -37,7 +37,7 @@ output=$(realpath "$output")
 name=xdp-sieve
 tree=$output/$name
 mkdir "$tree"
-scripts/copy-sources.sh "$tree"
+scripts/package-sources.sh "$tree"
 
 # Source and binary packages from a clean tree; or binary packages only, from programs that exist.
 how=()

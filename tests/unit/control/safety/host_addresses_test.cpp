@@ -130,10 +130,17 @@ TEST(HostAddresses, SomeAreThoseThatAreWanted) {
     EXPECT_EQ(texts(TwoAddresses().read_some(is_two).value()), Texts{"::2"});
 
     RealHostAddresses real({}, {address(3), address(5)});
-    Texts wanted = texts(real.read().value());
     const auto is_odd = [](uint128 address) { return (address & 1) != 0; };
-    std::erase_if(wanted, [](const std::string& one) { return one == "::5"; });
-    EXPECT_EQ(texts(real.read_some([&](uint128 address) { return address != 5; }).value()), wanted);
+    Texts wanted, some, after;
+    // The host may change between two questions.
+    for (int attempt = 0; attempt == 0 || (attempt < 100 && wanted != after); attempt++) {
+        wanted = texts(real.read().value());
+        some = texts(real.read_some([](uint128 address) { return address != 5; }).value());
+        after = texts(real.read().value());
+    }
+    ASSERT_EQ(wanted, after);
+    EXPECT_EQ(std::erase(wanted, "::5"), 1U);
+    EXPECT_EQ(some, wanted);
     const std::vector<HostAddress> odd = real.read_some(is_odd).value();
     EXPECT_TRUE(std::ranges::all_of(odd, is_odd, &HostAddress::address));
     EXPECT_TRUE(real.read_some([](uint128) { return false; }).value().empty());

@@ -6,9 +6,9 @@
 # The copy is for packages. DEBEMAIL and DEBFULLNAME name who answers for them, as for Debian's own tools. Where the
 # tree is a clone of a repository that others can reach by https, the packages name that repository.
 #
-#     copy-sources.sh FOLDER
+#     package-sources.sh FOLDER
 set -euo pipefail
-folder=$(realpath "${1:?usage: copy-sources.sh FOLDER}")
+folder=$(realpath "${1:?usage: package-sources.sh FOLDER}")
 cd "$(dirname "$0")/.."
 
 sources() {
@@ -20,7 +20,7 @@ sources() {
 sources | tar -c --null --files-from=- | tar -x -C "$folder"
 
 if [ -n "${DEBEMAIL-}" ]; then
-    packager="${DEBFULLNAME:-$DEBEMAIL} <$DEBEMAIL>"
+    packager=$(printf '%s' "${DEBFULLNAME:-$DEBEMAIL} <$DEBEMAIL>" | sed 's/[&|\\]/\\&/g') # as sed writes it
     sed -i "s|^Maintainer: .*|Maintainer: $packager|" "$folder/debian/control"
     sed -i "s|^ -- .* <.*>  | -- $packager  |" "$folder/debian/changelog"
 fi
