@@ -48,9 +48,12 @@ $(B)/userspace/libsieve/filters/%.o $(B)/userspace/libsieve/build/%.o: CXXFLAGS 
 # it can, and round once instead of twice.
 $(B)/userspace/libsieve/filters/%.o $(B)/userspace/libsieve/build/%.o \
 $(B)/userspace/libsieve/analysis/%.o $(B)/userspace/sieve-lab/analysis/%.o: CXXFLAGS += -ffp-contract=off
-# Front ends compile in half the time so, and leave all work to libsieve.
-$(B)/userspace/front-end/%.o $(B)/userspace/xdp-sieve/%.o $(B)/userspace/xdp-sieved/%.o $(B)/userspace/sieve-bench/%.o \
-$(B)/userspace/xdp-sieve-fleet/%.o: CXXFLAGS += -O1
+# Rooms that decide, talk and report compile in three quarters of the time so. Lists, keys, filters and what changes
+# tables are in other rooms.
+QUICK    := $(addprefix libsieve/service/,config contact daemon download monitor reconcile safety sandbox sources) \
+	$(addprefix libsieve/control/,access joint query safety spec table) libsieve/fleet libsieve/api \
+	front-end xdp-sieve xdp-sieved xdp-sieve-fleet sieve-bench
+$(QUICK:%=$(B)/userspace/%/%.o) $(B)/userspace/sieve-lab/main.o: CXXFLAGS += -O1
 # Most tests, too. Those that compute much themselves are worth more of the compiler's time.
 $(B)/tests/%.o: COMPILER = $(TEST_CXX)
 $(B)/tests/%.o: CXXFLAGS += -O0

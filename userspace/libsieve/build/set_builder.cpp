@@ -41,6 +41,7 @@
 #include "libsieve/util/huge_array.hpp"
 #include "libsieve/util/out_of_memory.hpp"
 #include "libsieve/util/parallel.hpp"
+#include "libsieve/util/parallel_sort.hpp"
 
 namespace sieve {
 

@@ -9,6 +9,7 @@
 
 #include "libsieve/filters/sort_hashes.hpp"
 #include "libsieve/util/parallel.hpp"
+#include "libsieve/util/parallel_sort.hpp"
 
 namespace sieve {
 

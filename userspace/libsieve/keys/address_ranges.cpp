@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "libsieve/util/parallel.hpp"
+#include "libsieve/util/parallel_sort.hpp"
 
 namespace sieve {
 

@@ -10,7 +10,6 @@
 // threads of its parent held them. So where the parent has used the pool, its child works on one thread.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -19,9 +18,6 @@
 #if __has_feature(thread_sanitizer)
 #define SIEVE_THREAD_SANITIZER 1
 #endif
-#endif
-#ifndef SIEVE_THREAD_SANITIZER
-#include <execution>
 #endif
 
 namespace sieve {
@@ -59,19 +55,5 @@ struct Stages {
 /// `fill` and `take` are not called again. An exception of a stage ends the work; the call throws the same
 /// exception.
 void run_in_order(std::size_t threads, std::size_t slots, const Stages& stages);
-
-/// Sorts on several threads. The comparison must not have side effects. ThreadSanitizer cannot follow the
-/// library's parallel sort, so under it the sort runs on one thread.
-template <typename Iterator, typename Less>
-void sort_in_parallel(Iterator first, Iterator last, Less less) {
-#ifdef SIEVE_THREAD_SANITIZER
-    std::sort(first, last, less);
-#else
-    if (take_pool())
-        std::sort(std::execution::par_unseq, first, last, less);
-    else
-        std::sort(first, last, less);
-#endif
-}
 
 } // namespace sieve
