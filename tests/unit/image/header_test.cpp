@@ -79,12 +79,7 @@ const std::vector<Made>& images() {
             const auto* bytes = reinterpret_cast<const char*>(built->image.lines().data());
             all.push_back({name, {bytes, bytes + built->image.bytes()}});
         };
-        add("blocked", SIEVE_KIND_BLOCKED, {});
-        add("bloom", SIEVE_KIND_BLOOM, {});
-        add("dleft64", SIEVE_KIND_DLEFT64, {});
-        add("dleft128", SIEVE_KIND_DLEFT128, {});
-        add("ddlcbf", SIEVE_KIND_DDLCBF, {});
-        add("xorsat", SIEVE_KIND_XORSAT, {});
+        for (const FilterKind* kind : hashing_kinds()) add(kind->facts().name, kind->facts().number, {});
         const uint128 one6 = (static_cast<uint128>(0x20010db8) << 96) + 7;
         add("exact", SIEVE_KIND_EXACT, {{one6, one6}});
         const uint128 net = address_number(0, sieve_v4_mapped(0x0a000000));

@@ -27,6 +27,17 @@ struct Choices {
     std::uint32_t standard; ///< if nobody chooses
 };
 
+/// What a plan (filters/kinds/plan.hpp) says of a kind in its standard form. The numbers hardly depend on the
+/// number of keys and on the size, so they stand here and no list waits for a plan; a test compares them with
+/// plans, at 16 bits per key or at the kind's own size.
+struct KindFigures {
+    double excess_bits = 0; ///< bits per key above log2(1 / rate), the least that any filter needs
+    double lines = 0;       ///< cache lines that a packet touches
+    /// Down to this rate the figures hold. For a lower one a filter of this kind is much larger, takes very
+    /// long to build, or is not possible.
+    double least_rate = 0;
+};
+
 /// What is fixed about a kind, for help texts, checks of options, and benchmarks.
 struct KindFacts {
     sieve_kind number;
@@ -42,6 +53,7 @@ struct KindFacts {
     bool changes_live = false;      ///< keys can be inserted and deleted one by one while it is in force
     bool rebalances_slowly = false; ///< each round takes a microsecond a key or more on one processor
     const char* model = "";         ///< the paper and the equation of KindBuilder::model_fpr
+    KindFigures figures{};          ///< mean nothing for exact kinds, which nobody chooses by them
 };
 
 /// Cache lines that a packet touches, on average.

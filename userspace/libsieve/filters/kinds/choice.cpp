@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/filters/kinds/choice.hpp"
 
-#include <atomic>
 #include <cmath>
 #include <tuple>
-#include <vector>
 
 #include <sieve/exact_table.h>
 
 #include "libsieve/filters/kinds/exact/exact_kind.hpp"
 #include "libsieve/filters/kinds/plan.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/util/first_use.hpp"
 
 namespace sieve {
 
@@ -38,33 +35,19 @@ bool is_made_for(const KindFigures& figures, const SizeWish& size) {
 
 } // namespace
 
-std::span<const KindFigures> kind_figures() {
-    // At 16 bits per key, or at the kind's own size.
-    static std::atomic<const std::vector<KindFigures>*> known = nullptr;
-    return first_use(known, [] {
-        return std::vector<KindFigures>{
-            {&kind_of(SIEVE_KIND_BLOCKED), 4.0, 2, 0},    {&kind_of(SIEVE_KIND_BLOOM), 3.2, 16, 0},
-            {&kind_of(SIEVE_KIND_DLEFT64), 3.6, 2, 1e-5}, {&kind_of(SIEVE_KIND_DLEFT128), 4.1, 2, 1e-7},
-            {&kind_of(SIEVE_KIND_DDLCBF), 9.0, 4, 0},     {&kind_of(SIEVE_KIND_XORSAT), 0.7, 1.2, 2.7e-10},
-            {&kind_of(SIEVE_KIND_RANGES), 0, 2, 0},       {&kind_of(SIEVE_KIND_EXACT), 0, 2, 0},
-        };
-    });
-}
-
 const FilterKind& choose_kind(const KindOptions& options, const SizeWish& size) {
-    const KindFigures* best = nullptr;
+    const FilterKind* best = nullptr;
     // Lines beyond the recommended number, then bits wasted.
-    const auto cost = [&](const KindFigures& figures) {
-        const double lines =
-            figures.lines * figures.kind->choices_of(options) / figures.kind->facts().choices.standard;
-        return std::tuple(lines > most_lines_recommended ? lines : 0, figures.excess_bits);
+    const auto cost = [&](const FilterKind& kind) {
+        const KindFacts& facts = kind.facts();
+        const double lines = facts.figures.lines * kind.choices_of(options) / facts.choices.standard;
+        return std::tuple(lines > most_lines_recommended ? lines : 0, facts.figures.excess_bits);
     };
-    for (const KindFigures& figures : kind_figures()) {
-        const FilterKind& kind = *figures.kind;
-        if (kind.exact() != nullptr || !takes(kind, options) || !is_made_for(figures, size)) continue;
-        if (best == nullptr || cost(figures) < cost(*best)) best = &figures;
+    for (const FilterKind* kind : hashing_kinds()) {
+        if (!takes(*kind, options) || !is_made_for(kind->facts().figures, size)) continue;
+        if (best == nullptr || cost(*kind) < cost(*best)) best = kind;
     }
-    return best != nullptr ? *best->kind : kind_of(SIEVE_KIND_BLOCKED); // of the most options
+    return best != nullptr ? *best : kind_of(SIEVE_KIND_BLOCKED); // of the most options
 }
 
 std::uint64_t bytes_of_exact(std::uint64_t ipv4, std::uint64_t ipv6) {

@@ -4,28 +4,10 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 
 #include "libsieve/filters/filter_kind.hpp"
 
 namespace sieve {
-
-/// What a plan (filters/plan.hpp) says of a kind in its standard form. Both numbers hardly depend on the
-/// number of keys and on the size, so they stand here and no list waits for a plan; a test compares them with
-/// plans.
-struct KindFigures {
-    const FilterKind* kind;
-    /// Bits per key above log2(1 / rate), the least that any filter needs; 0 for exact kinds.
-    double excess_bits;
-    /// Cache lines that a packet touches.
-    double lines;
-    /// Down to this rate the figures hold. For a lower one a filter of this kind is much larger, takes very
-    /// long to build, or is not possible.
-    double least_rate;
-};
-
-/// Of all kinds.
-[[nodiscard]] std::span<const KindFigures> kind_figures();
 
 /// What the size of a filter follows from. At most one of the two is given.
 struct SizeWish {

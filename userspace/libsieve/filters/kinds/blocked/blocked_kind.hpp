@@ -18,7 +18,8 @@ class BlockedKind final : public FilterKind {
                .takes_alpha = true,
                .takes_hashes = true,
                .has_shards = true,
-               .model = "eq. (3.4) of the one-plus-alpha paper"}) {}
+               .model = "eq. (3.4) of the one-plus-alpha paper",
+               .figures = {.excess_bits = 4.0, .lines = 2}}) {}
 
     [[nodiscard]] std::string geometry_fault(const sieve_lookup& lookup) const override;
     [[nodiscard]] std::uint64_t lines(const sieve_lookup& lookup) const override;

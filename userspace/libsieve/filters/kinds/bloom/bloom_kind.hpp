@@ -23,7 +23,8 @@ class BloomKind final : public FilterKind {
                            .standard = 3},
                .takes_hashes = true,
                .rebalances_slowly = true,
-               .model = "eq. (3.2) of the two-choice paper"}) {}
+               .model = "eq. (3.2) of the two-choice paper",
+               .figures = {.excess_bits = 3.2, .lines = 16}}) {}
 
     [[nodiscard]] std::string geometry_fault(const sieve_lookup& lookup) const override;
     [[nodiscard]] std::uint64_t lines(const sieve_lookup& lookup) const override;

@@ -23,7 +23,8 @@ class DdlcbfKind final : public FilterKind {
                                   .standard = 4},
                       .bits_per_key = 24,
                       .least_bits_per_key = 20,
-                      .changes_live = true}) {}
+                      .changes_live = true,
+                      .figures = {.excess_bits = 9.0, .lines = 4}}) {}
 
     [[nodiscard]] std::string geometry_fault(const sieve_lookup& lookup) const override;
     [[nodiscard]] std::uint64_t lines(const sieve_lookup& lookup) const override;

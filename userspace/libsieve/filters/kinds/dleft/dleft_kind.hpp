@@ -10,7 +10,7 @@ namespace sieve {
 
 class DleftKind final : public FilterKind {
   public:
-    constexpr DleftKind(sieve_kind number, const char* name, const char* summary)
+    constexpr DleftKind(sieve_kind number, const char* name, const char* summary, const KindFigures& figures)
         : FilterKind({.number = number,
                       .name = name,
                       .summary = summary,
@@ -20,7 +20,8 @@ class DleftKind final : public FilterKind {
                                   .most = SIEVE_DLEFT_MAX_SUBTABLES,
                                   .standard = 2},
                       .has_shards = true,
-                      .model = "formula (1) of the d-left paper"}) {}
+                      .model = "formula (1) of the d-left paper",
+                      .figures = figures}) {}
 
     [[nodiscard]] std::string geometry_fault(const sieve_lookup& lookup) const override;
     [[nodiscard]] std::uint64_t lines(const sieve_lookup& lookup) const override;

@@ -20,7 +20,8 @@ class XorsatKind final : public FilterKind {
                            .least = 1,
                            .most = SIEVE_XORSAT_MAX_LINES,
                            .standard = 2},
-               .model = "the rank of random equations over GF(2), Poisson loads"}) {}
+               .model = "the rank of random equations over GF(2), Poisson loads",
+               .figures = {.excess_bits = 0.7, .lines = 1.2, .least_rate = 2.7e-10}}) {}
 
     [[nodiscard]] std::string geometry_fault(const sieve_lookup& lookup) const override;
     [[nodiscard]] std::uint64_t lines(const sieve_lookup& lookup) const override;
