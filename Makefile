@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# xdp-sieve: `make` builds it, `sudo make demo` shows it at work, and `sudo make check` runs every test,
+# xdp-sieve: `make` builds the programs, `sudo make demo` shows them at work, `sudo make check` builds and runs every test,
 # and `make deb` packages it.
 
 CXX      ?= g++
@@ -133,10 +133,12 @@ SKELETON := $(patsubst %,$(B)/bpf/%.skel.h,$(PROGRAMS) sieve_note)
 BENCH_SKELETON := $(B)/bpf/sieve_bench.skel.h $(B)/bpf/reply_bench.skel.h
 
 .DELETE_ON_ERROR:
-.PHONY: all programs deps check faults sanitize coverage vmtest soak demo demo-fleet bench bench-pages sizing figures install install-fleet install-lab uninstall deb \
+.PHONY: all programs tests deps check faults sanitize coverage vmtest soak demo demo-fleet bench bench-pages sizing figures install install-fleet install-lab uninstall deb \
 	deb-test oci oci-test clean format tidy
 
-all: programs $(B)/unit-tests $(B)/bpf-tests $(B)/service-tests $(B)/fleet-tests
+all: programs
+
+tests: $(B)/unit-tests $(B)/bpf-tests $(B)/service-tests $(B)/fleet-tests
 
 # What `make install`, `make install-fleet` and `make install-lab` install.
 FLEET_PROGRAMS := $(B)/fleet/xdp-sieve $(B)/fleet/xdp-sieved
@@ -286,7 +288,7 @@ vmtest: $(BPF_OBJ) $(B)/xdp-sieve $(B)/sieve-bench $(B)/bpf-tests
 endif
 
 # Runs every test of the kernel side many times while something else keeps all processors busy. This takes hours.
-soak: all
+soak: programs tests
 	$(MAKE) --no-print-directory -C tests/selftests all
 	ROUNDS=288 tests/selftests/daemon_day.sh
 	scripts/soak.sh 10 build/bpf-tests

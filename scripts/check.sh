@@ -85,7 +85,7 @@ vm_suites() {
 }
 
 build() {
-    local targets=(all)
+    local targets=(programs tests)
     [[ " ${suites[*]} " != *" fuzz "* ]] || targets+=(fuzz-build)
     scripts/install-deps.sh
     make --no-print-directory -j"$(nproc)" "${targets[@]}"

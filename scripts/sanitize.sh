@@ -49,7 +49,7 @@ for part in "${parts[@]}"; do
     echo "== $part"
     case $part in
     clang)
-        make --no-print-directory -j"$JOBS" CXX="$CXX" B=build/clang GROUPED= all
+        make --no-print-directory -j"$JOBS" CXX="$CXX" B=build/clang GROUPED= programs tests
         ;;
     address)
         build address "$address_flags" unit-tests
