@@ -247,13 +247,11 @@ TEST(SpilledKeys, ChooseAKindWithShards) {
 TEST(SpilledKeys, SayWhatIsWrong) {
     BuildOptions options;
     options.memory_limit = 16 * MiB - 1;
-    const auto low = check_build_options(options);
-    expect_error(low, ErrorKind::invalid_request);
+    expect_error(check_build_options(options), ErrorKind::invalid_request);
 
     options.memory_limit = 16 * MiB;
     options.kind.kind = SIEVE_KIND_BLOOM;
-    const auto kind = SpilledKeys::create(SIEVE_FIELD_SRC, options);
-    expect_error(kind, ErrorKind::invalid_request);
+    expect_error(SpilledKeys::create(SIEVE_FIELD_SRC, options), ErrorKind::invalid_request);
 
     // A filter that is larger than the limit.
     options.kind.kind = SIEVE_KIND_BLOCKED;
@@ -261,14 +259,12 @@ TEST(SpilledKeys, SayWhatIsWrong) {
     options.seed = 1;
     auto taken = spilled(some_keys(SIEVE_FIELD_SRC, 700'000, 3), options, 1);
     ASSERT_TRUE(taken) << taken.error().message;
-    const auto large = build_set(std::move(*taken), options, {});
-    expect_error(large, ErrorKind::invalid_request);
+    expect_error(build_set(std::move(*taken), options, {}), ErrorKind::invalid_request);
 
     const char* before = std::getenv("TMPDIR");
     const std::string kept = before != nullptr ? before : "";
     ::setenv("TMPDIR", "/nowhere/at/all", 1);
-    const auto nowhere = SpilledKeys::create(SIEVE_FIELD_SRC, options);
-    expect_error(nowhere, ErrorKind::bad_input);
+    expect_error(SpilledKeys::create(SIEVE_FIELD_SRC, options), ErrorKind::bad_input);
     // A disk that takes no more; the kernel calls a limit of files EFBIG.
     ::setenv("TMPDIR", "/tmp", 1);
     rlimit files{};

@@ -395,12 +395,10 @@ TEST_F(FeedTest, TakesEveryByteOfAnyInput) {
 TEST_F(FeedTest, RefusesOneInputByTwoNames) {
     const std::string list = file("1.2.3.4\n");
     fs::create_symlink("list", folder_ / "alias");
-    const auto twice = read_feed({list, folder_ / "alias"}, src);
-    expect_error(twice, ErrorKind::invalid_request);
+    expect_error(read_feed({list, folder_ / "alias"}, src), ErrorKind::invalid_request);
     const std::string fifo = folder_ / "fifo";
     ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
-    const auto piped = read_feed({fifo, list, folder_ / "." / "fifo"}, src);
-    expect_error(piped, ErrorKind::invalid_request);
+    expect_error(read_feed({fifo, list, folder_ / "." / "fifo"}, src), ErrorKind::invalid_request);
 }
 
 TEST_F(FeedTest, RefusesAnImage) {

@@ -168,8 +168,7 @@ TEST_F(PackedFeed, WhatIsNoPackedListSaysSo) {
     refused("line.zst");
     refused("dense.gz");
     // Malformed lines may be skipped; an archive that is none may not.
-    const auto skipping = read_feed({files.path("cut.gz")}, src, {.skip_invalid = true});
-    expect_error(skipping, ErrorKind::bad_input);
+    expect_error(read_feed({files.path("cut.gz")}, src, {.skip_invalid = true}), ErrorKind::bad_input);
 }
 
 TEST_F(PackedFeed, KeysAreFoundInIt) {

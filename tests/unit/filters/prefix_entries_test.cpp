@@ -70,8 +70,8 @@ TEST(PrefixEntries, GetProbesThatTakeEveryAddressAndTheNamedLengths) {
     EXPECT_EQ(lengths(probes({"10.0.0.1"}, named), SIEVE_FAMILY_V4), (Lengths{16, 32}));
     EXPECT_EQ(lengths(probes({"10.0.0.1"}, named), SIEVE_FAMILY_V6), (Lengths{48, 64, 128}));
     named.max_probes = 2;
-    const auto refused = choose_probes(entries_of(members_of_texts({"10.0.0.1"})), SIEVE_FIELD_SRC, named);
-    expect_error(refused, ErrorKind::invalid_request);
+    expect_error(choose_probes(entries_of(members_of_texts({"10.0.0.1"})), SIEVE_FIELD_SRC, named),
+                 ErrorKind::invalid_request);
 }
 
 TEST(PrefixEntries, AreStoredUnderTheNextProbe) {

@@ -171,8 +171,7 @@ TEST(PrefixExpansion, SaysWithNumbersWhatDoesNotFit) {
     std::vector<AddressRange> ranges;
     for (std::uint32_t i = 0; i < 100; i++) ranges.push_back(v4(i << 24, 9));
     ranges.push_back(v4(0xf0000001, 32));
-    const auto plan = plan_prefixes(ranges, {.max_probes = 1, .max_keys = 1'000'000});
-    expect_error(plan, ErrorKind::bad_input);
+    expect_error(plan_prefixes(ranges, {.max_probes = 1, .max_keys = 1'000'000}), ErrorKind::bad_input);
     EXPECT_TRUE(plan_prefixes(ranges, {.max_probes = 2, .max_keys = 1'000'000}));
     EXPECT_FALSE(plan_prefixes(ranges, {.max_probes = 0}));
     EXPECT_FALSE(plan_prefixes(ranges, {.max_probes = 9}));

@@ -76,8 +76,7 @@ TEST(SigningKeyTest, KeepsItsFilesSafe) {
     for (const mode_t mode : {0640U, 0604U, 0620U}) {
         folder.write("open", content);
         ASSERT_EQ(::chmod(folder.path("open").c_str(), mode), 0);
-        const auto refused = SigningKey::read(folder.path("open"));
-        expect_error(refused, ErrorKind::bad_input);
+        expect_error(SigningKey::read(folder.path("open")), ErrorKind::bad_input);
     }
 }
 

@@ -31,8 +31,7 @@ TEST(ListSources, FoldersAndPatternsStandForTheirFiles) {
 TEST(ListSources, NoListIsAnError) {
     const test::Files files;
     for (const std::string& empty : {files.path(""), files.path("*.txt")}) {
-        const auto none = expand_sources({empty});
-        expect_error(none, ErrorKind::bad_input);
+        expect_error(expand_sources({empty}), ErrorKind::bad_input);
     }
 }
 
@@ -45,8 +44,7 @@ TEST(ListSources, APasswordIsNoArgument) {
         expect_error(input, ErrorKind::invalid_request);
         EXPECT_EQ(input.error().message.find("s3cret"), std::string::npos) << input.error().message;
     }
-    const auto other = open("ftp://h/");
-    expect_error(other, ErrorKind::bad_input);
+    expect_error(open("ftp://h/"), ErrorKind::bad_input);
 }
 
 Result<control::SetSpec> read_argument(const std::string& text, Words& remarks) {

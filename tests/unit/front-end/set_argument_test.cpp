@@ -119,8 +119,7 @@ TEST(SetArgument, NoOptionIsCalledLikeAProtocol) {
 
 TEST(SetArgument, ASourceEndsAtTheFirstCommaWhateverItLooksLike) {
     EXPECT_EQ(parsed("x=key=src,key=src,dst").sources, std::vector<std::string>{"key=src"});
-    const auto wrong = parse_set_argument("x=key=src,dst");
-    expect_error(wrong, ErrorKind::invalid_request);
+    expect_error(parse_set_argument("x=key=src,dst"), ErrorKind::invalid_request);
 }
 
 TEST(SetArgument, EveryBuildOption) {
@@ -170,8 +169,7 @@ TEST(SetArgument, WhatMakesNoSenseIsNamed) {
              {"bad=f,kind=round", "kind=round: "},
              {"bad=f,dst", "unknown option `dst`"},
              {"bad=f,dport", "expected dport=PORTS"}}) {
-        const auto set = parse_set_argument(text);
-        expect_error(set, ErrorKind::invalid_request);
+        expect_error(parse_set_argument(text), ErrorKind::invalid_request);
     }
 }
 

@@ -193,8 +193,7 @@ TEST_F(ImageFile, IsToldByItsFirstBytes) {
 }
 
 TEST(Image, ThatCannotBeHeldIsRefused) {
-    const auto beyond_maps = Image::create(std::uint64_t{1} << 32, 1);
-    expect_error(beyond_maps, ErrorKind::bad_input);
+    expect_error(Image::create(std::uint64_t{1} << 32, 1), ErrorKind::bad_input);
     const auto beyond_memory = [] {
         const test::Limit little(RLIMIT_AS, test::addresses_left(std::size_t{1} << 20));
         return Image::create(std::uint64_t{1} << 20, 1);
@@ -208,8 +207,7 @@ TEST(Image, InMemoryIsCheckedToo) {
     EXPECT_FALSE(image.check("built image")); // it has no kind
     image.lookup().kind = SIEVE_KIND_BLOCKED;
     image.file().lines++;
-    const auto wrong = image.check("built image");
-    expect_error(wrong, ErrorKind::bad_input);
+    expect_error(image.check("built image"), ErrorKind::bad_input);
 }
 
 TEST_F(ImageFile, ThatCannotBeWrittenLeavesNothing) {

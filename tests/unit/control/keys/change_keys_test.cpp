@@ -278,8 +278,7 @@ TEST_F(ChangeKeys, LifetimesThatMakeNoSense) {
 
 TEST_F(ChangeKeys, AreListedWhereTheyAreKnown) {
     put("set", SIEVE_KIND_DDLCBF);
-    const auto none = list_keys(kernel, eth0, "set");
-    expect_error(none, ErrorKind::no);
+    expect_error(list_keys(kernel, eth0, "set"), ErrorKind::no);
     ASSERT_TRUE(insert_for("203.0.113.2", 2h));
     ASSERT_TRUE(insert_for("203.0.113.1", 1h));
     pass(90min);

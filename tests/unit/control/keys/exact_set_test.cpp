@@ -309,8 +309,7 @@ TEST_F(ExactSet, IsSettledByTheNextWriterAndTheNextReader) {
     // What no writer leaves is refused.
     filter()->lines()[1].word[0] = 0x1234567890abcdef;
     reinterpret_cast<sieve_exact_ipv6&>(filter()->lines()[0]).unsettled = SIEVE_EXACT_CHANGING;
-    const auto damaged = insert(kernel, eth0, "set", keys({"203.0.113.2"}), {});
-    expect_error(damaged, ErrorKind::kernel_refused);
+    expect_error(insert(kernel, eth0, "set", keys({"203.0.113.2"}), {}), ErrorKind::kernel_refused);
 }
 
 } // namespace

@@ -498,8 +498,7 @@ TEST_F(LockedOut, KeysThatTakeThePeerOrLetItGoAreRefused) {
     keys.add(parse_key("198.51.100.3", src).value());
     EXPECT_TRUE(insert(kernel, {.interface = "eth0"}, "bad", keys, {}, safety));
     keys.add(parse_key("203.0.113.5", src).value());
-    const auto refused = insert(kernel, {.interface = "eth0"}, "bad", keys, {}, safety);
-    expect_error(refused, ErrorKind::lockout);
+    expect_error(insert(kernel, {.interface = "eth0"}, "bad", keys, {}, safety), ErrorKind::lockout);
 
     kernel.running.table.sets.clear();
     put("friends", SIEVE_ACTION_PASS, {"203.0.113.5", "198.51.100.2"});

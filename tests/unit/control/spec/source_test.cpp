@@ -135,8 +135,7 @@ TEST(Source, AnImageTakesNoOptionOfAFeed) {
     SetSpec spec = Files::set("bad", files.image("bad.sieve", {"192.0.2.1"}));
     EXPECT_TRUE(open_set(spec, {}));
     spec.feed.chosen = {"fpr", "kind"};
-    const auto refused = open_set(spec, {});
-    expect_error(refused, ErrorKind::invalid_request);
+    expect_error(open_set(spec, {}), ErrorKind::invalid_request);
     spec.feed.chosen.clear();
     spec.sources.push_back(files.feed("more", {"192.0.2.2"}));
     EXPECT_EQ(open_set(spec, {}).error().kind, ErrorKind::invalid_request);

@@ -75,8 +75,7 @@ TEST_F(EndProbation, ItCanBeTooLate) {
     EXPECT_EQ(end_probation(kernel, {}, ProbationEnd::keep, {}).error().kind, ErrorKind::no);
     ASSERT_TRUE(apply(kernel, spec, {}));
     kernel.running.table.taken_back = true;
-    const auto late = end_probation(kernel, eth0, ProbationEnd::keep, {});
-    expect_error(late, ErrorKind::no);
+    expect_error(end_probation(kernel, eth0, ProbationEnd::keep, {}), ErrorKind::no);
 }
 
 // A program that the change replaces would not come back.

@@ -194,8 +194,8 @@ TEST_F(Rejoin, RefusesWhatCannotBeJoined) {
     kernel.allow("test joint");
     kernel.running.table.probation = std::chrono::seconds(9);
     EXPECT_EQ(refused({"a", "b"}).kind, ErrorKind::unconfirmed);
-    const auto image = read_set_list(Files::set("a", files.image("a.sieve", {"192.0.2.1"})), {});
-    expect_error(image, ErrorKind::invalid_request);
+    expect_error(read_set_list(Files::set("a", files.image("a.sieve", {"192.0.2.1"})), {}),
+                 ErrorKind::invalid_request);
     const auto ranges = read_set_list(feed("r", {"192.0.2.0/24"}), {});
     ASSERT_FALSE(ranges);
     EXPECT_EQ(ranges.error().kind, ErrorKind::invalid_request);
@@ -217,8 +217,7 @@ TEST_F(Rejoin, ExceptionsBelongToTheList) {
     // As many exceptions, but another one.
     std::vector<SetList> other = all;
     other.back().exceptions.front().key.word[1]++;
-    const auto wrong = rejoin(kernel, {.interface = "eth0"}, other, {});
-    expect_error(wrong, ErrorKind::bad_input);
+    expect_error(rejoin(kernel, {.interface = "eth0"}, other, {}), ErrorKind::bad_input);
     EXPECT_FALSE(kernel.changed());
     EXPECT_TRUE(rejoin(kernel, {.interface = "eth0"}, all, {}));
 }

@@ -47,8 +47,7 @@ TEST(Remove, OfASetThatIsNotThere) {
     kernel.running.ours = true;
     expect_error(remove(kernel, eth0, "b", {}), ErrorKind::no_such_set);
     kernel.put("a");
-    const auto refused = remove(kernel, eth0, "b", {});
-    expect_error(refused, ErrorKind::no_such_set);
+    expect_error(remove(kernel, eth0, "b", {}), ErrorKind::no_such_set);
     EXPECT_FALSE(kernel.changed());
     kernel.refuse("lock", ErrorKind::busy);
     EXPECT_EQ(remove(kernel, eth0, "a", {}).error().kind, ErrorKind::busy);

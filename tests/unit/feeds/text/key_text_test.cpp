@@ -201,15 +201,12 @@ TEST(KeyText, EveryOtherFaultSaysWhatItIs) {
 
 // A prefix 0 of IPv6 in v4-mapped space covers more than the mapping, so its network is no IPv4 prefix.
 TEST(KeyText, AMappedPrefixShorterThanTheMappingIsIpv6) {
-    const auto key = parse_key("::ffff:1.2.3.4/90", src);
-    expect_error(key, ErrorKind::bad_input);
+    expect_error(parse_key("::ffff:1.2.3.4/90", src), ErrorKind::bad_input);
 }
 
 TEST(KeyText, MessagesAreCleanAndShort) {
-    const auto control = parse_key("\x1b[2J\x07\xff\x7f", src);
-    expect_error(control, ErrorKind::bad_input);
-    const auto with_nul = parse_key(std::string_view("1.2.3.4\0", 8), src);
-    expect_error(with_nul, ErrorKind::bad_input);
+    expect_error(parse_key("\x1b[2J\x07\xff\x7f", src), ErrorKind::bad_input);
+    expect_error(parse_key(std::string_view("1.2.3.4\0", 8), src), ErrorKind::bad_input);
     const auto long_text = parse_key(std::string(100'000, 'x'), src);
     ASSERT_FALSE(long_text);
     EXPECT_LT(long_text.error().message.size(), 600U);

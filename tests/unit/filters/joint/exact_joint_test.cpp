@@ -208,8 +208,7 @@ TEST_F(LoadedExactJoint, IsAskedForEachKey) {
         *word = lanes.with(*word, lane, (content & ~std::uint64_t{3}) | value);
         const auto joint = load();
         ASSERT_TRUE(joint) << joint.error().message;
-        const Status right = check_joint_names(*joint, sets.all());
-        expect_error(right, ErrorKind::bad_input);
+        expect_error(check_joint_names(*joint, sets.all()), ErrorKind::bad_input);
         *word = before;
     }
     std::vector<const KeySet*> turned = sets.all();

@@ -202,8 +202,8 @@ TEST(JointFilter, RefusesWhatCannotBeJoined) {
     EXPECT_EQ(Sets(17, 10, 0).join({}).error().kind, ErrorKind::invalid_request);
     KeySet sources(SIEVE_FIELD_SRC), destinations(SIEVE_FIELD_DST);
     sources.add(address(1));
-    const auto mixed = JointFilter::build(std::vector<const KeySet*>{&sources, &destinations}, {});
-    expect_error(mixed, ErrorKind::invalid_request);
+    expect_error(JointFilter::build(std::vector<const KeySet*>{&sources, &destinations}, {}),
+                 ErrorKind::invalid_request);
 }
 
 TEST(JointFilter, IsTheSameOnAnyNumberOfThreads) {

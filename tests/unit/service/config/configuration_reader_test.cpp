@@ -538,8 +538,7 @@ TEST(ConfigurationReader, NamesFileLineAndColumn) {
     const test::Files files;
     const std::string path = files.feed("x.toml", {"[[interface]]", "name = \"eth0\"", "sets = [\"bad\", 7]",
                                                    "[set.bad]", "sources = [\"x\"]", "verify = 1"});
-    const auto loaded = load_configuration(path);
-    expect_error(loaded, ErrorKind::bad_input);
+    expect_error(load_configuration(path), ErrorKind::bad_input);
 }
 
 TEST(ConfigurationReader, RefusesWhatIsNoFile) {
@@ -860,8 +859,7 @@ TEST(MoreFiles, AreThoseOfTheFolderBesideTheFile) {
     ASSERT_TRUE(loaded) << loaded.error().message;
     EXPECT_EQ(loaded->sets.size(), 2U);
     std::filesystem::create_directory(files.path("conf.d/3.toml"));
-    const auto wrong = service::load_configuration(path, service::From::files);
-    expect_error(wrong, ErrorKind::bad_input);
+    expect_error(service::load_configuration(path, service::From::files), ErrorKind::bad_input);
 }
 
 TEST(ConfigurationText, IsAlsoJson) {

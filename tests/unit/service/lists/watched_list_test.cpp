@@ -164,8 +164,7 @@ TEST_F(WatchedListTest, LinesThatAreNoAddressesAreForTheWholeReader) {
 TEST_F(WatchedListTest, RefusesWhatItCannotRead) {
     EXPECT_FALSE(list.look()); // not there
     write(std::string((1 << 20) + 1, '\n'));
-    const auto seen = list.look();
-    expect_error(seen, ErrorKind::bad_input);
+    expect_error(list.look(), ErrorKind::bad_input);
 }
 
 } // namespace

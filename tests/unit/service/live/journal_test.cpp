@@ -148,8 +148,7 @@ TEST_F(JournalTest, AChangedByteBeforeTheLastRecordIsDamage) {
         other[at] = static_cast<char>(other[at] ^ 0x10);
         write(other);
         Journal::Content content;
-        const auto journal = Journal::open(path, content);
-        expect_error(journal, ErrorKind::bad_input);
+        expect_error(Journal::open(path, content), ErrorKind::bad_input);
         EXPECT_EQ(bytes(), other) << at; // for the next that asks
     }
 }
@@ -157,8 +156,7 @@ TEST_F(JournalTest, AChangedByteBeforeTheLastRecordIsDamage) {
 TEST_F(JournalTest, WhatIsNoJournalIsRefused) {
     write("something else\n");
     Journal::Content content;
-    const auto journal = Journal::open(path, content);
-    expect_error(journal, ErrorKind::bad_input);
+    expect_error(Journal::open(path, content), ErrorKind::bad_input);
 }
 
 } // namespace

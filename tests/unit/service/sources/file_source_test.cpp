@@ -36,8 +36,7 @@ TEST_F(FileSource, AnEmptyFolderHasNoList) {
 }
 
 TEST_F(FileSource, AFolderThatIsNotThereIsAnError) {
-    const auto none = files_of_folder(files.path("none/"));
-    expect_error(none, ErrorKind::bad_input);
+    expect_error(files_of_folder(files.path("none/")), ErrorKind::bad_input);
 }
 
 TEST_F(FileSource, APatternIsWhatMatches) {

@@ -69,8 +69,7 @@ TEST(Origins, AnotherUserIsAnotherOrigin) {
 }
 
 TEST(Origins, AnUnknownUserIsAnError) {
-    const auto origins = origins_of({CommandSpec{{"true"}, "no-such-user-here", {}}});
-    expect_error(origins, ErrorKind::bad_input);
+    expect_error(origins_of({CommandSpec{{"true"}, "no-such-user-here", {}}}), ErrorKind::bad_input);
 }
 
 } // namespace

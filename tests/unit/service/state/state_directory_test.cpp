@@ -428,8 +428,7 @@ TEST_F(StateDirectoryTest, AForeignFolderIsRefused) {
 TEST_F(StateDirectoryTest, AFolderThatOthersMayWriteToIsRefused) {
     static_cast<void>(open());
     ASSERT_EQ(::chmod(path.c_str(), 0777), 0);
-    const auto state = StateDirectory::open(path, std::chrono::milliseconds(0), {});
-    expect_error(state, ErrorKind::bad_input);
+    expect_error(StateDirectory::open(path, std::chrono::milliseconds(0), {}), ErrorKind::bad_input);
 }
 
 TEST_F(StateDirectoryTest, TwoCannotWriteAtOnce) {
