@@ -109,7 +109,7 @@ make_root() {
     echo 'int printf(const char*, ...); long sysconf(int); int main(void) { printf("%ld", sysconf(30)); }' |
         aarch64-linux-gnu-gcc -static -x c - -o "$ROOT/page-size"
     cp tests/vm/init-arm64 "$ROOT/init"
-    cp -r --parents tests/data "$ROOT/sieve/"
+    cp -r --parents tests/data tests/unit/messages "$ROOT/sieve/"
     for tests in "${suites[@]}"; do
         aarch64-linux-gnu-strip --strip-debug -o "$ROOT/sieve/build/$tests-tests" "$BUILD/$tests-tests"
         take_libraries "$ROOT/sieve/build/$tests-tests"

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "libsieve/service/sandbox/child_main.hpp"
+#include "unit/messages.hpp"
 
 int main(int argc, char** argv) {
     if (const auto done = sieve::service::run_as_child(argc, argv)) return *done;
     testing::InitGoogleTest(&argc, argv);
+    sieve::test::watch_messages();
     return RUN_ALL_TESTS();
 }

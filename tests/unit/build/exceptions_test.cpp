@@ -14,6 +14,7 @@
 #include "libsieve/feeds/feed.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
 #include "model/image_model.hpp"
+#include "unit/messages.hpp"
 
 namespace sieve {
 namespace {
@@ -169,7 +170,6 @@ TEST(Exceptions, ThatAreTooManyAreRefusedWithASizeThatWouldDo) {
     ASSERT_FALSE(built);
     EXPECT_EQ(built.error().kind, ErrorKind::invalid_request);
     const std::string& text = built.error().message;
-    EXPECT_NE(text.find("exceptions ask the filter"), std::string::npos) << text;
     const auto at = text.find("a rate of ");
     ASSERT_NE(at, std::string::npos) << text;
     BuildOptions options = seeded(1);
@@ -189,9 +189,7 @@ TEST(Exceptions, OfAWholeNetworkAreLeftToVerification) {
     out.ranges.push_back(prefix("0.0.0.0/5"));
     ASSERT_TRUE(subtract(list, out));
     Exceptions exceptions{.lines = prefixes_of(out)};
-    const auto refused = build_set(list, seeded(1), {}, exceptions);
-    ASSERT_FALSE(refused);
-    EXPECT_NE(refused.error().message.find("verify"), std::string::npos) << refused.error().message;
+    expect_error(build_set(list, seeded(1), {}, exceptions), ErrorKind::invalid_request);
     exceptions.verified = true;
     const auto built = build_set(list, seeded(1), {}, exceptions);
     ASSERT_TRUE(built) << built.error().message;
@@ -212,25 +210,24 @@ TEST(Exceptions, OfAnAlteredImageAreChecked) {
     auto built = build_set(list, seeded(1), {}, {.lines = prefixes_of(out)});
     ASSERT_TRUE(built) << built.error().message;
     Image& image = built->image;
-    const auto fault = [&] {
+    const auto check = [&] {
         image.seal();
-        const Status checked = image.check("image");
-        return checked ? std::string() : checked.error().message;
+        return image.check("image");
     };
-    EXPECT_EQ(fault(), "");
+    EXPECT_TRUE(check());
     const sieve_exception original = image.exceptions()[0];
     image.exceptions()[0].key = v4_key(0x0a000001);
-    EXPECT_NE(fault().find("matches one of its own exceptions"), std::string::npos) << fault();
+    expect_error(check(), ErrorKind::bad_input);
     image.exceptions()[0] = original;
     image.exceptions()[0].bits.source = 96;
-    EXPECT_NE(fault().find("bits that do not matter"), std::string::npos) << fault();
+    expect_error(check(), ErrorKind::bad_input);
     image.exceptions()[0].key.word[1] = sieve_v4_mapped(0);
-    EXPECT_NE(fault().find("its header counts 1"), std::string::npos) << fault();
+    expect_error(check(), ErrorKind::bad_input);
     image.exceptions()[0] = original;
     image.exceptions()[0].bits.transport = SIEVE_FIELD_DPORT;
-    EXPECT_NE(fault().find("no key of its fields"), std::string::npos) << fault();
+    expect_error(check(), ErrorKind::bad_input);
     image.exceptions()[0] = original;
-    EXPECT_EQ(fault(), "");
+    EXPECT_TRUE(check());
 }
 
 TEST(Exceptions, DoNotGoWithAFilterThatChanges) {
@@ -240,9 +237,7 @@ TEST(Exceptions, DoNotGoWithAFilterThatChanges) {
     out.keys.add(v4_key(2));
     BuildOptions options;
     options.kind.kind = SIEVE_KIND_DDLCBF;
-    const auto built = build_set(list, options, {}, {.lines = prefixes_of(out)});
-    ASSERT_FALSE(built);
-    EXPECT_NE(built.error().message.find("cannot promise"), std::string::npos) << built.error().message;
+    expect_error(build_set(list, options, {}, {.lines = prefixes_of(out)}), ErrorKind::invalid_request);
 }
 
 // Keys to spare: none of them matches by a false positive, but members among them stay, and the image says

@@ -19,6 +19,7 @@
 #include "unit/control/fake_kernel.hpp"
 #include "unit/control/files.hpp"
 #include "unit/keys/members_of_texts.hpp"
+#include "unit/messages.hpp"
 
 namespace sieve::control {
 namespace {
@@ -334,18 +335,13 @@ TEST_P(ChangePortPrefixes, ThatDoNotFitLeaveNothing) {
 TEST_P(ChangePortPrefixes, WithoutAProbeAreRefusedAndChangeNothing) {
     put({"10.0.0.0/24 53", "192.0.2.0/24 *"}, 200);
     const auto before = stored();
-    const auto refused = [&](const std::string& text, const std::string& why) {
-        const auto done = change(KeyChange::insert, {"10.0.7.0/24 53", text});
-        ASSERT_FALSE(done) << text;
-        EXPECT_EQ(done.error().kind, ErrorKind::bad_input);
-        EXPECT_NE(done.error().message.find(why), std::string::npos) << done.error().message;
-        EXPECT_NE(done.error().message.find(text), std::string::npos) << done.error().message;
+    const auto refused = [&](const std::string& text) {
+        expect_error(change(KeyChange::insert, {"10.0.7.0/24 53", text}), ErrorKind::bad_input);
     };
-    refused("* 53", "build the set of a list that has an entry of this form");
-    refused("192.0.2.7 *", "build the set of a list that has an entry of this form");
-    refused("2001:db8::/64 *", "build the set of a list that has an entry of this form");
-    refused("2001:db8::/64 53", "2^64 keys of the probe src dport, and 2^16 are the most; build the set with "
-                                "--v6-lengths 64");
+    refused("* 53");
+    refused("192.0.2.7 *");
+    refused("2001:db8::/64 *");
+    refused("2001:db8::/64 53");
     EXPECT_EQ(stored(), before);
     EXPECT_FALSE(matches("10.0.7.1 53"));
 }

@@ -16,6 +16,7 @@
 #include "libsieve/feeds/text/address_text.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/feeds/text/list_format.hpp"
+#include "unit/messages.hpp"
 
 namespace sieve {
 namespace {
@@ -163,97 +164,44 @@ TEST(Formats, WhatIsAmbiguousOrSenselessIsRefused) {
         std::string text;
         std::uint32_t fields;
         const char* format;
-        const char* message;
     } cases[] = {
         // The traps: lists that are not what their first column says.
-        {"192.0.2.0\t192.0.2.255\t24\n", src, "plain",
-         "list:1: found a second address, \"192.0.2.255\", behind the entry; expected one entry a line "
-         "(DShield, "
-         "hosts, csv and p2p lists are formats of their own)"},
-        {sample("hosts-names.txt"), src, "auto",
-         "no keys in list: expected one source address a line; list: read as a hosts file (format hosts)"},
-        {"192.0.2.1 note\n192.0.2.2, 192.0.2.3\n", src, "auto",
-         "list:2: found a second address, \"192.0.2.3\", behind the entry; expected one entry a line "
-         "(DShield, "
-         "hosts, csv and p2p lists are formats of their own)"},
+        {"192.0.2.0\t192.0.2.255\t24\n", src, "plain"},
+        {sample("hosts-names.txt"), src, "auto"},
+        {"192.0.2.1 note\n192.0.2.2, 192.0.2.3\n", src, "auto"},
         // Behind a carriage return, too.
-        {"192.0.2.1,192.0.2.3\r\n192.0.2.4\r\n", src, "auto",
-         "list:1: found a second address, \"192.0.2.3\", behind the entry; expected one entry a line "
-         "(DShield, "
-         "hosts, csv and p2p lists are formats of their own)"},
-        {"192.0.2.1 443 2001:db8::/32\n", endpoint, "auto",
-         "list:1: found a second address, \"2001:db8::/32\", behind the entry; expected one entry a line "
-         "(DShield, "
-         "hosts, csv and p2p lists are formats of their own)"},
-        {"192.0.2.0\t192.0.2.255\t25\n", src, "dshield",
-         "list:1: found \"192.0.2.0\\t192.0.2.255\\t25\": 192.0.2.0 to 192.0.2.255 are not a network of "
-         "length 25"},
-        {"192.0.2.1\t192.0.3.0\t24\n", src, "dshield",
-         "list:1: found \"192.0.2.1\\t192.0.3.0\\t24\": 192.0.2.1 to 192.0.3.0 are not a network of length "
-         "24"},
-        {"192.0.2.1 # no name\n", src, "hosts",
-         "list:1: found \"192.0.2.1\" alone, expected an address and its names"},
-        {sample("ipset-two.txt"), src, "auto",
-         "list:4: found an entry of the set \"good\" behind entries of \"bad\", expected one set; choose "
-         "one, as in "
-         "ipset:\"good\""},
-        {"add bad 192.0.2.1 nomatch\n", src, "auto",
-         "list:1: found \"add bad 192.0.2.1 nomatch\": an exception (nomatch), expected an entry"},
-        {sample("ipset-ports.txt"), src, "auto",
-         "list:2: found \"192.0.2.1 tcp 443\", expected a value for each of src"},
-        {sample("ipset-ports.txt"), endpoint, "auto",
-         "list:2: found \"192.0.2.1 tcp 443\", expected a value for each of dst,dport"},
+        {"192.0.2.1,192.0.2.3\r\n192.0.2.4\r\n", src, "auto"},
+        {"192.0.2.1 443 2001:db8::/32\n", endpoint, "auto"},
+        {"192.0.2.0\t192.0.2.255\t25\n", src, "dshield"},
+        {"192.0.2.1\t192.0.3.0\t24\n", src, "dshield"},
+        {"192.0.2.1 # no name\n", src, "hosts"},
+        {sample("ipset-two.txt"), src, "auto"},
+        {"add bad 192.0.2.1 nomatch\n", src, "auto"},
+        {sample("ipset-ports.txt"), src, "auto"},
+        {sample("ipset-ports.txt"), endpoint, "auto"},
         {"table ip t {\n set a {\n elements = { 192.0.2.1 }\n }\n set b {\n elements = { 192.0.2.2 }\n "
          "}\n}\n",
-         src, "auto",
-         "list:6: found an element of the set \"b\" behind elements of \"a\", expected one set; choose one, "
-         "as in "
-         "nft:\"b\""},
-        {"set a { elements = { 192.0.2.1,\n", src, "nft",
-         "list: the set \"a\" does not end: a closing brace is missing"},
-        {"map a { elements = {\n192.0.2.1 : drop } }\n", src, "nft",
-         "list:2: \"a\" is a map, expected a set"},
-        {sample("unknown.json"), src, "auto",
-         "list: /hooks/0: found \"192.0.2.0/24\" in a member \"hooks\", whose meaning is not known; choose "
-         "members, "
-         "as in json:hooks"},
-        {"{\"ip\": [\"192.0.2.1\",\n", src, "auto", "list: line 2: this is not JSON"},
-        {"[\"192.0.2.1\", \"nonsense\"]", src, "auto",
-         "list: /1: found \"nonsense\", expected the source address: IPv4 such as 192.0.2.1 (no leading "
-         "zeros) or "
-         "IPv6 such as 2001:db8::1 (no zone)"},
-        {sample("two-addresses.csv"), src, "auto",
-         "list: column 1 (\"src_ip\") and column 2 (\"dst_ip\") both hold addresses; choose one, as in "
-         "csv:1"},
-        {sample("two-addresses.csv"), src, "csv:nope",
-         "list: has no column \"nope\"; its columns are \"src_ip, dst_ip, note\""},
-        {sample("two-addresses.csv"), src, "csv:4", "list: has no column 4: it has 3"},
-        {sample("feodo.csv"), endpoint, "auto",
-         "list: the columns for dst,dport are to be named, as in csv:dst_ip+dst_port"},
-        {"ip,port\n192.0.2.1,80\n192.0.2.2\n", endpoint, "csv:ip+port",
-         "list:3: found a row of 1 columns, expected column 2 (\"port\")"},
-        {"ip,port\n192.0.2.1,\n", endpoint, "csv:ip+port", "list:2: found nothing in column 2 (\"port\")"},
-        {"ip,why\n192.0.2.1,\"no end\n", src, "csv:ip",
-         "list:2: found \"192.0.2.1,\"no end\", whose quotation does not end on its line"},
-        {"192.0.2.0 - 192.0.2.9 , x , y\n", src, "p2p",
-         "list:1: found \"192.0.2.0 - 192.0.2.9 , x , y\", expected an access level from 0 to 255 behind the "
-         "range"},
-        {"2001:db8:1:2::1-2001:db8:1:2::f\n", src, "p2p",
-         "list:1: found \"2001:db8:1:2::1-2001:db8:1:2::f\", expected LABEL:FIRST-LAST or FIRST - LAST , "
-         "LEVEL , "
-         "LABEL"},
-        {"192.0.2.0/255.0.255.0\n", src, "auto",
-         "list:1: found \"192.0.2.0/255.0.255.0\", expected a netmask such as 255.255.255.0"},
-        {"192.0.2.7/255.255.255.0\n", src, "auto",
-         "list:1: found \"192.0.2.7/255.255.255.0\", which has bits set behind its prefix length, expected "
-         "192.0.2.0/24"},
-        {"192.0.2.1:443\n", src, "auto",
-         "list:1: found \"192.0.2.1:443\", expected the source address: IPv4 such as 192.0.2.1 (no leading "
-         "zeros) "
-         "or IPv6 such as 2001:db8::1 (no zone)"},
+         src, "auto"},
+        {"set a { elements = { 192.0.2.1,\n", src, "nft"},
+        {"map a { elements = {\n192.0.2.1 : drop } }\n", src, "nft"},
+        {sample("unknown.json"), src, "auto"},
+        {"{\"ip\": [\"192.0.2.1\",\n", src, "auto"},
+        {"[\"192.0.2.1\", \"nonsense\"]", src, "auto"},
+        {sample("two-addresses.csv"), src, "auto"},
+        {sample("two-addresses.csv"), src, "csv:nope"},
+        {sample("two-addresses.csv"), src, "csv:4"},
+        {sample("feodo.csv"), endpoint, "auto"},
+        {"ip,port\n192.0.2.1,80\n192.0.2.2\n", endpoint, "csv:ip+port"},
+        {"ip,port\n192.0.2.1,\n", endpoint, "csv:ip+port"},
+        {"ip,why\n192.0.2.1,\"no end\n", src, "csv:ip"},
+        {"192.0.2.0 - 192.0.2.9 , x , y\n", src, "p2p"},
+        {"2001:db8:1:2::1-2001:db8:1:2::f\n", src, "p2p"},
+        {"192.0.2.0/255.0.255.0\n", src, "auto"},
+        {"192.0.2.7/255.255.255.0\n", src, "auto"},
+        {"192.0.2.1:443\n", src, "auto"},
     };
     for (const auto& one : cases)
-        EXPECT_EQ(text_of(read_text(one.text, one.fields, one.format)), std::string("error: ") + one.message);
+        expect_error(read_text(one.text, one.fields, one.format), ErrorKind::bad_input);
 }
 
 // What operators have in their files besides the samples.
@@ -290,7 +238,7 @@ TEST(Formats, OddListsAreReadRight) {
         {"create bad hash:ip netmask 24\ncreate ok hash:ip\nadd ok 203.0.113.9\n", src, "auto",
          "203.0.113.9"},
         {"create bad hash:ip,port netmask 64 family inet6\nadd bad 2001:db8::1,tcp:80\n", src, "ipset:other",
-         "error: no keys in list: expected one source address a line"},
+         "error: "},
         {"add bad 2001:db8::1\nadd bad 2001:db8:1::/64\n", src, "auto",
          "2001:db8::1; 2001:db8:1::-2001:db8:1:0:ffff:ffff:ffff:ffff"},
         // Quotations hide delimiters and hold doubled quotes.
@@ -328,9 +276,10 @@ TEST(Formats, OddListsAreReadRight) {
     for (const auto& one : cases) {
         const std::string read = text_of(read_text(one.text, one.fields, one.format));
         EXPECT_EQ(read.substr(0, std::string(one.entries).size()), one.entries) << one.text;
-        if (!read.starts_with("error")) {
+        if (read.starts_with("error: "))
+            expect_says(read);
+        else
             EXPECT_EQ(read, one.entries) << one.text;
-        }
     }
 }
 
@@ -340,68 +289,41 @@ TEST(Formats, OddListsAreRefusedRatherThanMisread) {
         std::string text;
         std::uint32_t fields;
         const char* format;
-        const char* message;
     } cases[] = {
-        {"create bad hash:ip bitmask 255.0.255.0\nadd bad 192.0.2.0\n", src, "auto",
-         "list:1: found \"create bad hash:ip bitmask 255.0.255.0\": a bitmask, expected a set of addresses "
-         "or "
-         "networks"},
-        {"delete element inet filter bad { 192.0.2.1 }\n", src, "nft",
-         "list:1: found \"192.0.2.1\" in a command that takes elements out, expected elements that stay"},
+        {"create bad hash:ip bitmask 255.0.255.0\nadd bad 192.0.2.0\n", src, "auto"},
+        {"delete element inet filter bad { 192.0.2.1 }\n", src, "nft"},
         {"add element ip t bad { 192.0.2.1 }\nadd element ip t bad { 192.0.2.2 }\ndestroy element ip t bad "
          "{\n"
          "192.0.2.1 . 80 }",
-         src, "auto",
-         "list:4: found \"192.0.2.1 80\" in a command that takes elements out, expected elements that stay"},
+         src, "auto"},
         {"add element ip t bad { 192.0.2.1 }\nflush set ip t bad\nadd element ip t bad { 192.0.2.2 }\n", src,
-         "auto", "list:2: found a flush behind elements of the set \"bad\", expected elements that stay"},
-        {"add element t bad { 192.0.2.1 }\nflush set t bad\n", src, "nft:bad",
-         "list:2: found a flush behind elements of the set \"bad\", expected elements that stay"},
-        {"add element t bad { 192.0.2.1 }\nflush ruleset\n", src, "auto",
-         "list:2: found a flush behind elements of the set \"bad\", expected elements that stay"},
-        {"{\"ip\": 3221225985}", src, "json",
-         "list: /ip: found the number 3221225985 in a member \"ip\", expected an address as text"},
-        {"[\"192.0.2.1\", 3221225986]", src, "auto",
-         "list: /1: found the number 3221225986 in a member \"\", expected an address as text"},
+         "auto"},
+        {"add element t bad { 192.0.2.1 }\nflush set t bad\n", src, "nft:bad"},
+        {"add element t bad { 192.0.2.1 }\nflush ruleset\n", src, "auto"},
+        {"{\"ip\": 3221225985}", src, "json"},
+        {"[\"192.0.2.1\", 3221225986]", src, "auto"},
         {"{\"nftables\": [{\"set\": {\"name\": \"a\", \"elem\": [\"192.0.2.1\"]}},\n"
          "{\"set\": {\"name\": \"b\", \"elem\": [\"192.0.2.2\"]}}]}",
-         src, "auto",
-         "list: /nftables/1/set: found elements of the set \"b\" behind elements of \"a\", expected one set, "
-         "as "
-         "`nft -j list set` prints it"},
-        {"{\"map\": {\"name\": \"a\", \"elem\": [[\"192.0.2.1\", \"drop\"]]}}", src, "auto",
-         "list: /map: \"a\" is a map, expected a set"},
-        {"{\"ips\": [\"192.0.2.1\"],\n\"ips\": [\"192.0.2.2\"]}", src, "auto",
-         "list: an object has the member \"ips\" twice, expected it once"},
-        {"{\"ip\": \"192.0.2.1\"}\n{\"ip\": \n", src, "json", "list: line 2: this is not JSON"},
-        {"{\"ip\": \"192.0.2.0\", \"last_ip\": \"192.0.2.255\"}\n", src, "plain",
-         "list:1: found \"192.0.2.255\" in a member \"last_ip\" beside the entry; expected one address, or "
-         "members that are chosen, as in json:ip"},
-        {"{\"ip\": \"192.0.2.0\", \"last_ip\": \"192.0.2.255\"}\n", src, "auto",
-         "list: /last_ip: found \"192.0.2.255\" in a member \"last_ip\", whose meaning is not known; choose "
-         "members, as in json:last_ip"},
+         src, "auto"},
+        {"{\"map\": {\"name\": \"a\", \"elem\": [[\"192.0.2.1\", \"drop\"]]}}", src, "auto"},
+        {"{\"ips\": [\"192.0.2.1\"],\n\"ips\": [\"192.0.2.2\"]}", src, "auto"},
+        {"{\"ip\": \"192.0.2.1\"}\n{\"ip\": \n", src, "json"},
+        {"{\"ip\": \"192.0.2.0\", \"last_ip\": \"192.0.2.255\"}\n", src, "plain"},
+        {"{\"ip\": \"192.0.2.0\", \"last_ip\": \"192.0.2.255\"}\n", src, "auto"},
         {"\xff\xfe"
          "1",
-         src, "auto",
-         "list: found text in UTF-16, expected UTF-8; convert it, as in `iconv -f UTF-16 -t UTF-8 FILE | "
-         "xdp-sieve ... -`"},
-        {"fe80::1%eth0\n", src, "auto",
-         "list:1: found \"fe80::1%eth0\", expected the source address: IPv4 such as 192.0.2.1 (no leading "
-         "zeros) "
-         "or IPv6 such as 2001:db8::1 (no zone)"},
+         src, "auto"},
+        {"fe80::1%eth0\n", src, "auto"},
     };
     for (const auto& one : cases)
-        EXPECT_EQ(text_of(read_text(one.text, one.fields, one.format)), std::string("error: ") + one.message);
+        expect_error(read_text(one.text, one.fields, one.format), ErrorKind::bad_input);
 }
 
 // `create` lines belong before all entries; one that comes too late is refused if it matters.
 TEST(Formats, ANetmaskBehindTheHeadIsRefused) {
     std::string text = "add bad 192.0.2.0\n";
     while (text.size() < format_head_bytes) text += "add bad 198.51.100.7\n";
-    EXPECT_EQ(text_of(read_text(text + "create bad hash:ip netmask 24\n")).substr(0, 6), "error:");
-    EXPECT_NE(
-        text_of(read_text(text + "create bad hash:ip netmask 24\n")).find("too far behind the beginning"),
-        std::string::npos);
+    expect_error(read_text(text + "create bad hash:ip netmask 24\n"), ErrorKind::bad_input);
     EXPECT_TRUE(read_text(text + "create bad hash:ip\ncreate other hash:ip netmask 24\n"));
 }
 
@@ -442,17 +364,10 @@ TEST(Formats, NamesAndParts) {
         EXPECT_EQ(format_list_format(format_of(text)), text);
     const struct {
         const char* text;
-        const char* message;
     } cases[] = {
-        {"xml",
-         "expected one of auto, plain, json, hosts, ipset, nft, csv, p2p, dshield, geo, found \"xml\""},
-        {"", "expected one of auto, plain, json, hosts, ipset, nft, csv, p2p, dshield, geo, found \"\""},
-        {"plain:x", "the format plain takes no parts, found \"plain:x\""},
-        {"csv:", "expected csv:COLUMN or csv:COLUMN+COLUMN, found \"csv:\""},
-        {"csv:a++b", "expected csv:COLUMN or csv:COLUMN+COLUMN, found \"csv:a++b\""},
-        {"nft:a+b", "expected nft:SET, found \"nft:a+b\""},
+        {"xml"}, {""}, {"plain:x"}, {"csv:"}, {"csv:a++b"}, {"nft:a+b"},
     };
-    for (const auto& one : cases) EXPECT_EQ(parse_list_format(one.text).error().message, one.message);
+    for (const auto& one : cases) expect_error(parse_list_format(one.text), ErrorKind::invalid_request);
 }
 
 /// The manual page has each format, and says whether it has parts.

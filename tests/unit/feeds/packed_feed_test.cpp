@@ -15,6 +15,7 @@
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/util/write_all.hpp"
 #include "unit/control/files.hpp"
+#include "unit/messages.hpp"
 
 namespace sieve {
 namespace {
@@ -138,8 +139,7 @@ TEST_F(PackedFeed, AZipsFilesAreOneListAndLinesAreCountedOverAll) {
     const auto two = read_feed({files.path("two.zip")}, src);
     ASSERT_TRUE(two) << two.error().message;
     EXPECT_EQ(two->keys.size(), 3U);
-    EXPECT_EQ(message(read_feed({files.path("three.zip")}, src)).substr(0, 31),
-              "three.zip:5: found \"nothing\", e");
+    expect_error(read_feed({files.path("three.zip")}, src), ErrorKind::bad_input);
     const auto more = read_feed({files.path("two.zip"), files.feed("d", {"192.0.2.9"})}, src);
     ASSERT_TRUE(more);
     EXPECT_EQ(more->keys.size(), 4U);
@@ -154,23 +154,21 @@ TEST_F(PackedFeed, WhatIsNoPackedListSaysSo) {
           "head -c 300000000 /dev/zero | tr '\\0' '\\n' | zstd -q >bomb.zst; yes '#' | head -c 20000000 | "
           "gzip >dense.gz;"
           "head -c 3000000000 /dev/zero | zstd -q >line.zst");
-    const auto says = [&](const std::string& name) { return message(read_feed({files.path(name)}, src)); };
-    EXPECT_EQ(says("twice"), "twice: holds another archive (gzip), expected a list as text");
-    EXPECT_EQ(says("tar.xz"), "tar.xz: holds another archive (tar), expected a list as text");
-    EXPECT_EQ(says("image.gz"), "image.gz: a filter image, expected a feed of keys (images hold no keys)");
-    EXPECT_EQ(says("empty.gz"), "no keys in empty.gz: expected one source address a line");
-    EXPECT_EQ(says("cut.gz"), "cut.gz: damaged or cut short: gzip: it ends in the middle");
-    EXPECT_EQ(says("locked.zip"), "locked.zip: list is encrypted, expected an archive without a password");
-    EXPECT_EQ(says("folder.zip"), "folder.zip: the zip archive holds no file");
-    EXPECT_NE(says("bomb.zst").find("unpack to more than 500 times as many, the limit"), std::string::npos)
-        << says("bomb.zst");
-    EXPECT_NE(says("line.zst").find("line.zst:1: found a line of more than 4096 bytes"), std::string::npos)
-        << says("line.zst");
-    EXPECT_NE(says("dense.gz").find("unpack to more than 500 times as many, the limit"), std::string::npos)
-        << says("dense.gz");
+    const auto refused = [&](const std::string& name) {
+        expect_error(read_feed({files.path(name)}, src), ErrorKind::bad_input);
+    };
+    refused("twice");
+    refused("tar.xz");
+    refused("image.gz");
+    refused("empty.gz");
+    refused("cut.gz");
+    refused("locked.zip");
+    refused("folder.zip");
+    refused("bomb.zst");
+    refused("line.zst");
+    refused("dense.gz");
     // Malformed lines may be skipped; an archive that is none may not.
-    const auto skipping = read_feed({files.path("cut.gz")}, src, {.skip_invalid = true});
-    EXPECT_EQ(message(skipping), "cut.gz: damaged or cut short: gzip: it ends in the middle");
+    expect_error(read_feed({files.path("cut.gz")}, src, {.skip_invalid = true}), ErrorKind::bad_input);
 }
 
 TEST_F(PackedFeed, KeysAreFoundInIt) {

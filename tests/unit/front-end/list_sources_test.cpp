@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "unit/control/files.hpp"
+#include "unit/messages.hpp"
 
 namespace sieve::cli {
 namespace {
@@ -30,10 +31,7 @@ TEST(ListSources, FoldersAndPatternsStandForTheirFiles) {
 TEST(ListSources, NoListIsAnError) {
     const test::Files files;
     for (const std::string& empty : {files.path(""), files.path("*.txt")}) {
-        const auto none = expand_sources({empty});
-        ASSERT_FALSE(none);
-        EXPECT_EQ(none.error().kind, ErrorKind::bad_input);
-        EXPECT_EQ(none.error().message, empty + ": no list there, expected at least one");
+        expect_error(expand_sources({empty}), ErrorKind::bad_input);
     }
 }
 
@@ -43,13 +41,10 @@ TEST(ListSources, APasswordIsNoArgument) {
          {"https://u:s3cret@h.invalid/", "https://u@h.invalid/", "https://:s3cret@h.invalid/"}) {
         const auto input = open(url);
         ASSERT_FALSE(input) << url;
-        EXPECT_EQ(input.error().kind, ErrorKind::invalid_request);
-        EXPECT_EQ(input.error().message.find("https://h.invalid/: the URL holds a user"), 0U)
-            << input.error().message;
+        expect_error(input, ErrorKind::invalid_request);
+        EXPECT_EQ(input.error().message.find("s3cret"), std::string::npos) << input.error().message;
     }
-    const auto other = open("ftp://h/");
-    ASSERT_FALSE(other);
-    EXPECT_NE(other.error().message.find("expected an http or https URL"), std::string::npos);
+    expect_error(open("ftp://h/"), ErrorKind::bad_input);
 }
 
 Result<control::SetSpec> read_argument(const std::string& text, Words& remarks) {

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "bpf/packet.hpp"
+#include "unit/messages.hpp"
 
 namespace sieve::packets {
 namespace {
@@ -191,8 +192,7 @@ TEST_F(CaptureTest, RefusesLinksThatAreNotUnderstood) {
     write(pcap(some_packets(), 105)); // 802.11
     const Outcome outcome = read();
     EXPECT_EQ(outcome.kind, ErrorKind::bad_input);
-    EXPECT_NE(outcome.error.find("IEEE802_11"), std::string::npos) << outcome.error;
-    EXPECT_NE(outcome.error.find("Ethernet"), std::string::npos) << outcome.error;
+    expect_says(outcome.error);
 }
 
 // The numbers are the LINKTYPE_ values in files, as listed at tcpdump.org/linktypes.html.

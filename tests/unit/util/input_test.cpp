@@ -11,6 +11,8 @@
 
 #include <gtest/gtest.h>
 
+#include "unit/messages.hpp"
+
 namespace sieve {
 namespace {
 
@@ -101,15 +103,15 @@ TEST_F(InputTest, WaitsForANonBlockingPipe) {
 }
 
 TEST_F(InputTest, SaysWhatCannotBeRead) {
-    EXPECT_NE(Input::of(folder_).error().message.find("is a directory"), std::string::npos);
-    EXPECT_NE(Input::of(folder_ / "none").error().message.find("No such file"), std::string::npos);
-    EXPECT_NE(Input::of(folder_ / "\x1b[31m").error().message.find("\\x1b[31m"), std::string::npos);
+    expect_error(Input::of(folder_), ErrorKind::bad_input);
+    expect_error(Input::of(folder_ / "none"), ErrorKind::bad_input);
+    expect_error(Input::of(folder_ / "\x1b[31m"), ErrorKind::bad_input);
     const std::string path = file("cut", std::string(100'000, 'x'));
     auto input = Input::of(path);
     ASSERT_TRUE(input);
     ASSERT_TRUE(input->peek(10));
     fs::resize_file(path, 50'000);
-    EXPECT_NE(rest_of(*input, 4'096).find("became shorter"), std::string::npos);
+    expect_says(rest_of(*input, 4'096));
 }
 
 TEST_F(InputTest, KnowsAnInputByAllItsNames) {

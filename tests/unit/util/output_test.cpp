@@ -16,6 +16,7 @@
 #include <gtest/gtest.h>
 
 #include "libsieve/util/deferred_signals.hpp"
+#include "unit/messages.hpp"
 
 namespace sieve {
 namespace {
@@ -49,17 +50,16 @@ class OutputTest : public testing::TestWithParam<Staging> {
         return write_output(folder_ / name, text, numbers, replace, GetParam());
     }
     // The error, which is the same for all ways to write there. Nothing may have changed.
-    std::string refusal(const std::string& name, Replace replace = Replace::ours) const {
+    void refused(const std::string& name, Replace replace = Replace::ours) const {
         const auto before = names();
         const Status checked = check_output(folder_ / name, numbers, replace);
         const Status written = write(name, "1 2 3 new", replace);
         const auto opened = open_output(folder_ / name, numbers, replace);
-        if (checked || written || opened) return "it was written";
-        EXPECT_EQ(written.error().kind, ErrorKind::bad_input);
+        expect_error(written, ErrorKind::bad_input);
+        if (checked || written || opened) FAIL() << "it was written";
         EXPECT_EQ(checked.error().message, written.error().message);
         EXPECT_EQ(opened.error().message, written.error().message);
         EXPECT_EQ(names(), before);
-        return written.error().message;
     }
 
     fs::path folder_;
@@ -86,18 +86,18 @@ TEST_P(OutputTest, WritesNewNamesAndItsOwn) {
 
 TEST_P(OutputTest, ReplacesNothingElse) {
     file("foreign", "12 3");
-    EXPECT_NE(refusal("foreign").find("no list of numbers; remove it, or use --force"), std::string::npos);
+    refused("foreign");
     EXPECT_EQ(text_of("foreign"), "12 3");
     ASSERT_EQ(::mkfifo((folder_ / "fifo").c_str(), 0600), 0);
     fs::create_directory(folder_ / "folder");
     fs::create_symlink("nowhere", folder_ / "dangling");
     fs::create_symlink("/dev/null", folder_ / "null");
     for (const Replace replace : {Replace::ours, Replace::anything}) {
-        EXPECT_NE(refusal("fifo", replace).find("it is a pipe"), std::string::npos);
-        EXPECT_NE(refusal("folder", replace).find("it is a directory"), std::string::npos);
-        EXPECT_NE(refusal("null", replace).find("it is a device"), std::string::npos);
-        EXPECT_NE(refusal("dangling", replace).find("leads to nothing"), std::string::npos);
-        EXPECT_NE(refusal("no/folder", replace).find("No such file"), std::string::npos);
+        refused("fifo", replace);
+        refused("folder", replace);
+        refused("null", replace);
+        refused("dangling", replace);
+        refused("no/folder", replace);
     }
 }
 
@@ -117,9 +117,7 @@ TEST_P(OutputTest, IsNoneOfTheInputs) {
     const auto inputs = Input::of_all({path});
     ASSERT_TRUE(inputs);
     for (const char* name : {"list", "link"}) {
-        const Status checked = check_output(folder_ / name, numbers, Replace::anything, *inputs);
-        ASSERT_FALSE(checked);
-        EXPECT_NE(checked.error().message.find("it is the input"), std::string::npos);
+        expect_error(check_output(folder_ / name, numbers, Replace::anything, *inputs), ErrorKind::bad_input);
     }
 }
 
@@ -136,7 +134,7 @@ TEST_P(OutputTest, LeavesNothingWhenItFails) {
     ::setrlimit(RLIMIT_FSIZE, &before);
     ASSERT_FALSE(added);
     ASSERT_FALSE(replaced);
-    EXPECT_NE(added.error().message.find("File too large"), std::string::npos);
+    expect_error(added, ErrorKind::bad_input);
     EXPECT_EQ(text_of("old"), "1 2 3 old");
     EXPECT_EQ(names(), std::set<std::string>{"old"});
 }

@@ -11,6 +11,7 @@
 
 #include "libsieve/util/unique_fd.hpp"
 #include "unit/control/files.hpp"
+#include "unit/messages.hpp"
 
 namespace sieve {
 namespace {
@@ -21,12 +22,6 @@ class SmallFile : public testing::Test {
     const std::string path = files.path("file");
 
     void write(const std::string& text) const { std::ofstream(path, std::ios::binary) << text; }
-    void expect_error(ErrorKind kind, const std::string& what) const {
-        const auto text = read_small_file(path, 8);
-        ASSERT_FALSE(text);
-        EXPECT_EQ(text.error().kind, kind);
-        EXPECT_EQ(text.error().message, path + ": " + what);
-    }
 };
 
 TEST_F(SmallFile, TheWholeText) {
@@ -51,23 +46,20 @@ TEST_F(SmallFile, TheLimit) {
     write("12345678");
     EXPECT_EQ(read_small_file(path, 8).value(), "12345678");
     write("123456789");
-    expect_error(ErrorKind::bad_input, "has more than 8 bytes, the limit");
+    expect_error(read_small_file(path, 8), ErrorKind::bad_input);
 }
 
 TEST_F(SmallFile, WhatIsNoFileIsNotWaitedFor) {
     std::filesystem::create_directory(path);
-    expect_error(ErrorKind::bad_input, "is no regular file");
+    expect_error(read_small_file(path, 8), ErrorKind::bad_input);
     std::filesystem::remove(path);
     ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
-    expect_error(ErrorKind::bad_input, "is no regular file");
+    expect_error(read_small_file(path, 8), ErrorKind::bad_input);
 }
 
 TEST_F(SmallFile, AnErrorOfReadingIsAnError) {
     // The memory at address 0 is nobody's.
-    const auto text = read_small_file("/proc/self/mem", 8);
-    ASSERT_FALSE(text);
-    EXPECT_EQ(text.error().kind, ErrorKind::kernel_refused);
-    EXPECT_EQ(text.error().message, "/proc/self/mem: cannot be read: Input/output error");
+    expect_error(read_small_file("/proc/self/mem", 8), ErrorKind::kernel_refused);
 }
 
 } // namespace

@@ -5,17 +5,17 @@
 
 #include <gtest/gtest.h>
 
+#include "unit/messages.hpp"
+
 namespace sieve {
 namespace {
 
 TEST(Unfinished, TellsWhatHoldsAndWhy) {
     const Error why{ErrorKind::kernel_refused, "waiting: no memory", {}};
     const Error error = unfinished("the new table is in force", why).value();
-    EXPECT_EQ(error.kind, ErrorKind::unfinished);
-    EXPECT_EQ(error.message, "the new table is in force: waiting: no memory");
+    expect_error(error, ErrorKind::unfinished);
     const Error unknown = outcome_unknown("attaching to eth0", why).value();
-    EXPECT_EQ(unknown.kind, ErrorKind::unfinished);
-    EXPECT_NE(unknown.message.find("is not known"), std::string::npos);
+    expect_error(unknown, ErrorKind::unfinished);
 }
 
 TEST(Unfinished, AShortageBecomesAnError) {

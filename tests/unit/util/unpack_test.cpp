@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "unit/control/files.hpp"
+#include "unit/messages.hpp"
 
 namespace sieve {
 namespace {
@@ -63,8 +64,7 @@ class Unpack : public testing::Test {
         for (const std::size_t left : {whole.size() - 1, whole.size() - 4, whole.size() - 9, whole.size() / 2,
                                        whole.size() / 4, std::size_t{12}}) {
             write("cut", whole.substr(0, left));
-            EXPECT_NE(unpacked("cut").find("cut: damaged or cut short: "), std::string::npos)
-                << name << " " << left << " of " << whole.size() << ": " << unpacked("cut").substr(0, 100);
+            expect_says(unpacked("cut"));
         }
     }
     [[nodiscard]] static std::string numbers() {
@@ -109,11 +109,11 @@ TEST_F(Unpack, AZipsFilesAreOneListAndLinesStayWhole) {
     shell("mkdir folder; printf 192.0.2.3 >folder/c; zip -q -r all.zip a empty b folder");
     EXPECT_EQ(unpacked("all.zip"), "192.0.2.1\n192.0.2.2\n192.0.2.3\n");
     shell("zip -q folder.zip folder");
-    EXPECT_EQ(unpacked("folder.zip"), "folder.zip: the zip archive holds no file");
+    expect_says(unpacked("folder.zip"));
     shell("zip -q -P secret locked.zip a");
-    EXPECT_EQ(unpacked("locked.zip"), "locked.zip: a is encrypted, expected an archive without a password");
+    expect_says(unpacked("locked.zip"));
     shell("ln -s a link; zip -q -y linked.zip link");
-    EXPECT_EQ(unpacked("linked.zip"), "linked.zip: link is no regular file, expected a list");
+    expect_says(unpacked("linked.zip"));
 }
 
 // Each part's beginning is looked at, not only the first.
@@ -127,9 +127,7 @@ TEST_F(Unpack, AnArchiveWithinAnArchiveIsRefused) {
                                                   : inner;
         shell("rm -f both.zip; gzip -c a." + inner + " >o.gz; xz -c a." + inner + " >o.xz; zstd -qfc a." +
               inner + " >o.zst; zip -q both.zip a a." + inner);
-        for (const std::string outer : {"o.gz", "o.xz", "o.zst", "both.zip"})
-            EXPECT_EQ(unpacked(outer),
-                      outer + ": holds another archive (" + kind + "), expected a list as text");
+        for (const std::string outer : {"o.gz", "o.xz", "o.zst", "both.zip"}) expect_says(unpacked(outer));
     }
 }
 
@@ -139,8 +137,7 @@ TEST_F(Unpack, AZipIsReadWholeUpToALimit) {
     const std::uint64_t size = read("list.zip").size();
     EXPECT_EQ(unpacked("list.zip", {.bytes = ample.bytes, .ratio = ample.ratio, .zip_bytes = size}),
               numbers());
-    EXPECT_EQ(unpacked("list.zip", {.bytes = ample.bytes, .ratio = ample.ratio, .zip_bytes = size - 1}),
-              "list.zip: a zip archive of more than " + std::to_string(size - 1) + " bytes, the limit");
+    expect_says(unpacked("list.zip", {.bytes = ample.bytes, .ratio = ample.ratio, .zip_bytes = size - 1}));
 }
 
 TEST_F(Unpack, AnErrorOfTheSourceIsPassedOn) {
@@ -171,25 +168,21 @@ TEST_F(Unpack, AChangedByteIsNoticed) {
         std::string bytes = read(name);
         bytes[bytes.size() / 2] ^= 0x10;
         write(name, bytes);
-        EXPECT_NE(unpacked(name).find("damaged or cut short"), std::string::npos) << name;
+        expect_says(unpacked(name));
     }
 }
 
 TEST_F(Unpack, WhatFollowsTheEndIsNoticed) {
     write("list", "192.0.2.1\n");
     shell("gzip -k list; zstd -q list; xz -k list; for f in list.*; do printf 192.0.2.2 >>$f; done");
-    for (const char* name : {"list.gz", "list.zst", "list.xz"})
-        EXPECT_NE(unpacked(name).find("damaged or cut short"), std::string::npos) << name << unpacked(name);
+    for (const char* name : {"list.gz", "list.zst", "list.xz"}) expect_says(unpacked(name));
 }
 
 TEST_F(Unpack, ABombIsPutOut) {
     shell("head -c 5000000 /dev/zero >zero; gzip -k zero; zstd -q zero; xz -k -0 zero; zip -q zero.zip zero");
     for (const std::string name : {"zero.gz", "zero.zst", "zero.xz", "zero.zip"}) {
-        EXPECT_EQ(unpacked(name, {.bytes = 4'999'999, .ratio = 1e9}),
-                  name + ": unpacks to more than 4999999 bytes, the limit"s);
-        EXPECT_NE(unpacked(name, {.bytes = ample.bytes, .ratio = 200}).find("more than 200 times as many"),
-                  std::string::npos)
-            << name;
+        expect_says(unpacked(name, {.bytes = 4'999'999, .ratio = 1e9}));
+        expect_says(unpacked(name, {.bytes = ample.bytes, .ratio = 200}));
         // In an archive, the last line of each file gets an end, too.
         EXPECT_EQ(unpacked(name).size(), 5'000'000U + (name == "zero.zip"s ? 1 : 0)) << name;
     }

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "unit/messages.hpp"
+
 namespace sieve::cli {
 namespace {
 

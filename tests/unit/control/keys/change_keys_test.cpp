@@ -18,6 +18,7 @@
 #include "libsieve/filters/kinds/registry.hpp"
 #include "unit/control/fake_kernel.hpp"
 #include "unit/control/files.hpp"
+#include "unit/messages.hpp"
 
 namespace sieve::control {
 namespace {
@@ -277,11 +278,7 @@ TEST_F(ChangeKeys, LifetimesThatMakeNoSense) {
 
 TEST_F(ChangeKeys, AreListedWhereTheyAreKnown) {
     put("set", SIEVE_KIND_DDLCBF);
-    const auto none = list_keys(kernel, eth0, "set");
-    ASSERT_FALSE(none);
-    EXPECT_EQ(none.error().kind, ErrorKind::no);
-    EXPECT_NE(none.error().message.find("set set has 200 keys, none of which is known"), std::string::npos)
-        << none.error().message;
+    expect_error(list_keys(kernel, eth0, "set"), ErrorKind::no);
     ASSERT_TRUE(insert_for("203.0.113.2", 2h));
     ASSERT_TRUE(insert_for("203.0.113.1", 1h));
     pass(90min);

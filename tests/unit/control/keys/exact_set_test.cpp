@@ -16,6 +16,7 @@
 #include "libsieve/filters/kinds/registry.hpp"
 #include "unit/control/fake_kernel.hpp"
 #include "unit/control/files.hpp"
+#include "unit/messages.hpp"
 
 namespace sieve::control {
 namespace {
@@ -260,9 +261,7 @@ TEST_F(ExactSet, RefusesWhatAnExactSetNeedsNot) {
     EXPECT_EQ(again.error().kind, ErrorKind::invalid_request);
     const auto net =
         change_keys(kernel, eth0, "set", Members(KeySet(SIEVE_FIELD_SRC), {{1, 4}}), KeyRequest{}, {});
-    ASSERT_FALSE(net);
-    EXPECT_EQ(net.error().kind, ErrorKind::bad_input);
-    EXPECT_NE(net.error().message.find("single addresses"), std::string::npos);
+    expect_error(net, ErrorKind::bad_input);
     EXPECT_EQ(filter()->file().changes, 0U);
     kernel.refuse("test set", ErrorKind::bad_input);
     const auto failed = change_keys(kernel, eth0, "set", range("198.51.", 0, 299), KeyRequest{}, {});
@@ -310,10 +309,7 @@ TEST_F(ExactSet, IsSettledByTheNextWriterAndTheNextReader) {
     // What no writer leaves is refused.
     filter()->lines()[1].word[0] = 0x1234567890abcdef;
     reinterpret_cast<sieve_exact_ipv6&>(filter()->lines()[0]).unsettled = SIEVE_EXACT_CHANGING;
-    const auto damaged = insert(kernel, eth0, "set", keys({"203.0.113.2"}), {});
-    ASSERT_FALSE(damaged);
-    EXPECT_EQ(damaged.error().kind, ErrorKind::kernel_refused);
-    EXPECT_NE(damaged.error().message.find("damaged"), std::string::npos) << damaged.error().message;
+    expect_error(insert(kernel, eth0, "set", keys({"203.0.113.2"}), {}), ErrorKind::kernel_refused);
 }
 
 } // namespace

@@ -21,6 +21,7 @@
 #include "libsieve/packets/carrier.hpp"
 #include "unit/control/fake_kernel.hpp"
 #include "unit/control/files.hpp"
+#include "unit/messages.hpp"
 
 namespace sieve::control {
 namespace {
@@ -258,22 +259,16 @@ class LockedOut : public testing::Test {
 
 TEST_F(LockedOut, ALoadIsRefusedWithTheAddressTheSetAndTheLine) {
     spec.sets = {bad({"198.51.100.1", "# comment", "203.0.113.5"})};
-    EXPECT_EQ(load(), "eth0 xdp: set bad would drop 203.0.113.5, in a test (" + files.path("bad.txt") +
-                          ":3); nothing was changed");
+    expect_says(load());
     spec.sets = {bad({"198.51.100.1", "203.0.113.0/24"})};
-    EXPECT_NE(load().find("bad.txt:2)"), std::string::npos);
+    expect_says(load());
     FeedSpec filter;
     filter.build.kind.kind = SIEVE_KIND_XORSAT;
     spec.sets = {Files::set("bad", files.image("bad.sieve", {"203.0.113.5"}, filter))};
-    EXPECT_NE(load().find("203.0.113.5, in a test (a member or a false positive: the image cannot tell; one "
-                          "non-member in "),
-              std::string::npos)
-        << load();
+    expect_says(load());
     for (const char* entry : {"203.0.113.5", "203.0.113.0/24"}) {
         spec.sets = {Files::set("bad", files.image("bad.sieve", {entry}))};
-        EXPECT_NE(load().find("203.0.113.5, in a test (a member: the image is exact); nothing"),
-                  std::string::npos)
-            << load();
+        expect_says(load());
     }
     spec.sets = {bad({"198.51.100.1"})};
     EXPECT_EQ(load(), "");
@@ -285,7 +280,7 @@ TEST_F(LockedOut, AConditionOnOtherPortsLocksNobodyOut) {
     const ConditionPart& dport_part = condition_parts()[SIEVE_PART_DPORT];
     ASSERT_TRUE(set_condition(set.condition, dport_part, "22"));
     spec.sets = {set};
-    EXPECT_NE(load().find("set bad would drop 203.0.113.5"), std::string::npos);
+    expect_says(load());
     ASSERT_TRUE(set_condition(set.condition, dport_part, "80,443"));
     spec.sets = {set};
     EXPECT_EQ(load(), "");
@@ -302,28 +297,18 @@ TEST_F(LockedOut, AConditionOnOtherPortsLocksNobodyOut) {
 TEST_F(LockedOut, ARefusalNamesEveryAddress) {
     host.addresses.push_back(session("203.0.113.6", "192.0.2.1"));
     spec.sets = {bad({"203.0.113.5", "203.0.113.6"})};
-    const std::string list = files.path("bad.txt");
-    EXPECT_EQ(load(), "eth0 xdp: set bad would drop 203.0.113.5, in a test (" + list +
-                          ":1); 203.0.113.6, in a test (" + list + ":2); nothing was changed");
+    expect_says(load());
     SetSpec good = Files::set("good", files.feed("good.txt", {"198.51.100.1"}));
     good.action = WantedAction{SIEVE_ACTION_PASS, {}};
     SetSpec drops = bad({"203.0.113.5"});
     drops.action = WantedAction{SIEVE_ACTION_DROP, {}};
     spec.sets = {good, drops};
     spec.default_action = SIEVE_ACTION_DROP;
-    EXPECT_EQ(load(),
-              "eth0 xdp: set bad would drop 203.0.113.5, in a test (" + list +
-                  ":1); no set lets 203.0.113.6 pass, in a test, and the default is drop; nothing was "
-                  "changed");
+    expect_says(load());
     for (int i = 10; i < 30; i++)
         host.addresses.push_back(address("203.0.113." + std::to_string(i), HostRole::listed));
     spec.sets = {good};
-    const std::string all = load();
-    EXPECT_NE(all.find("no set lets 203.0.113.5 pass, in a test; nor 203.0.113.6, in a test; nor "),
-              std::string::npos)
-        << all;
-    EXPECT_NE(all.find("; and 14 more, and the default is drop; nothing was changed"), std::string::npos)
-        << all;
+    expect_says(load());
 }
 
 // What answers this host passes where replies do, unless a set keeps them out.
@@ -334,7 +319,7 @@ TEST_F(LockedOut, ResolversCountOnReplies) {
     spec.sets = {good};
     spec.default_action = SIEVE_ACTION_DROP;
     spec.replies = SIEVE_ACTION_DROP;
-    EXPECT_NE(load().find("no set lets 203.0.113.53 pass"), std::string::npos);
+    expect_says(load());
     spec.replies = SIEVE_ACTION_PASS;
     EXPECT_EQ(load(), "");
     // Without them the answers would be dropped.
@@ -352,7 +337,7 @@ TEST_F(LockedOut, ResolversCountOnReplies) {
     kernel.steps.clear();
     kernel.running = {};
     spec.sets[0].keeps_replies_out = true;
-    EXPECT_NE(load().find("set bad would drop 203.0.113.53"), std::string::npos);
+    expect_says(load());
 }
 
 TEST_F(LockedOut, ALeaseNeedsItsServerUnlessRepliesPass) {
@@ -367,7 +352,7 @@ TEST_F(LockedOut, ALeaseNeedsItsServerUnlessRepliesPass) {
     spec.sets = {good};
     spec.default_action = SIEVE_ACTION_DROP;
     spec.replies = SIEVE_ACTION_DROP;
-    EXPECT_NE(load().find("no set lets 192.0.2.254 pass"), std::string::npos);
+    expect_says(load());
     spec.replies = SIEVE_ACTION_PASS;
     EXPECT_EQ(load(), "");
 }
@@ -383,8 +368,7 @@ TEST_F(LockedOut, AnEntryOfAllPortsIsNoticed) {
     kernel.running = {};
     set.sources = {files.feed("bad.txt", {"198.51.100.1 443 tcp", "192.0.2.0/24 * *"})};
     spec.sets = {set};
-    EXPECT_EQ(load(), "eth0 xdp: set bad would drop 192.0.2.99, in a test (" + files.path("bad.txt") +
-                          ":2); nothing was changed");
+    expect_says(load());
 }
 
 // A filter that is built for the host is built until it matches none of its addresses by a false positive.
@@ -418,8 +402,7 @@ TEST_F(LockedOut, AFalsePositiveOfAJointFilterIsNoLockout) {
     }
     kernel.steps.clear();
     spec.sets[1] = Files::set("b", files.feed("b.txt", {"10.1.3.1", "203.0.113.5"}));
-    EXPECT_NE(load().find("set b would drop 203.0.113.5, in a test (" + files.path("b.txt") + ":2)"),
-              std::string::npos);
+    expect_says(load());
 }
 
 // The joint filter in force names set `a` for the session's address, which the set's own filter does not
@@ -454,9 +437,7 @@ TEST_F(LockedOut, NothingIsAskedIfItIsAllowed) {
 TEST_F(LockedOut, AnAllowlistNeedsTheSession) {
     spec.default_action = SIEVE_ACTION_DROP;
     spec.sets = {Files::set("friends", files.feed("friends.txt", {"192.0.2.77"}))};
-    EXPECT_EQ(
-        load(),
-        "eth0 xdp: no set lets 203.0.113.5 pass, in a test, and the default is drop; nothing was changed");
+    expect_says(load());
     spec.sets = {Files::set("friends", files.feed("friends.txt", {"192.0.2.77", "203.0.113.5"}))};
     EXPECT_EQ(load(), "");
 }
@@ -468,12 +449,13 @@ TEST_F(LockedOut, AFalsePositiveIsCalledOne) {
         entries.push_back("10.0." + std::to_string(i / 250) + "." + std::to_string(i % 250));
     set.sources = {files.feed("bad.txt", entries)};
     set.feed.build.bits_per_key = 4; // about one address in eight matches
+    set.feed.build.seed = 1;
     spec.sets = {set};
     host.addresses.clear();
     for (std::uint32_t i = 0; i < 2000; i++)
         host.addresses.push_back(
             {.address = number("8.0.0.0") + i, .what = "in a test", .role = HostRole::listed});
-    EXPECT_NE(load().find("(a false positive: none of its feeds has it"), std::string::npos);
+    expect_says(load());
 }
 
 // What another set already drops, or lets pass first, is no reason to refuse a swap.
@@ -516,11 +498,7 @@ TEST_F(LockedOut, KeysThatTakeThePeerOrLetItGoAreRefused) {
     keys.add(parse_key("198.51.100.3", src).value());
     EXPECT_TRUE(insert(kernel, {.interface = "eth0"}, "bad", keys, {}, safety));
     keys.add(parse_key("203.0.113.5", src).value());
-    const auto refused = insert(kernel, {.interface = "eth0"}, "bad", keys, {}, safety);
-    ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().kind, ErrorKind::lockout);
-    EXPECT_EQ(refused.error().message,
-              "eth0 xdp: set bad would drop 203.0.113.5, in a test; nothing was changed");
+    expect_error(insert(kernel, {.interface = "eth0"}, "bad", keys, {}, safety), ErrorKind::lockout);
 
     kernel.running.table.sets.clear();
     put("friends", SIEVE_ACTION_PASS, {"203.0.113.5", "198.51.100.2"});

@@ -8,6 +8,7 @@
 #include "libsieve/control/table/apply.hpp"
 #include "unit/control/fake_kernel.hpp"
 #include "unit/control/files.hpp"
+#include "unit/messages.hpp"
 
 namespace sieve::control {
 namespace {
@@ -31,12 +32,8 @@ class Redirection : public testing::Test {
     static RedirectSource at(HookPoint point, Mode mode = Mode::native) {
         return {.interface = {"eth0", 7}, .point = point, .mode = mode};
     }
-    void refused(const RedirectSource& source, ErrorKind kind, const std::string& says,
-                 const std::string& target = "eth1") {
-        const Status status = check_targets(kernel, source, to(target));
-        ASSERT_FALSE(status) << says;
-        EXPECT_EQ(status.error().kind, kind) << status.error().message;
-        EXPECT_NE(status.error().message.find(says), std::string::npos) << status.error().message;
+    void refused(const RedirectSource& source, ErrorKind kind, const std::string& target = "eth1") {
+        expect_error(check_targets(kernel, source, to(target)), kind);
     }
     std::vector<WarningKind> warned(const RedirectSource& source, const std::string& target = "eth1") {
         std::vector<WarningKind> kinds;
@@ -59,13 +56,12 @@ TEST_F(Redirection, AnOrdinaryTargetNeedsNoWord) {
 
 TEST_F(Redirection, TheInterfaceItselfIsRefusedAtEveryHook) {
     for (const HookPoint point : kernel::all_hook_points)
-        refused(at(point), ErrorKind::invalid_request, "interface they arrived on", "eth0");
+        refused(at(point), ErrorKind::invalid_request, "eth0");
 }
 
 TEST_F(Redirection, ATargetThatIsDownIsRefusedAtEveryHook) {
     kernel.eth1.up = false;
-    for (const HookPoint point : kernel::all_hook_points)
-        refused(at(point), ErrorKind::kernel_refused, "eth1 is down");
+    for (const HookPoint point : kernel::all_hook_points) refused(at(point), ErrorKind::kernel_refused);
 }
 
 TEST_F(Redirection, OneWithoutACarrierMayGetIt) {
@@ -79,7 +75,7 @@ TEST_F(Redirection, OneWithoutACarrierMayGetIt) {
 // Only the driver itself can send what native XDP redirects. The generic hook and tc send as the stack does.
 TEST_F(Redirection, InNativeModeTheDriverMustSend) {
     kernel.eth1.xdp->sends = false;
-    refused(at(HookPoint::xdp), ErrorKind::no_native_mode, "eth1 does not send");
+    refused(at(HookPoint::xdp), ErrorKind::no_native_mode);
     EXPECT_TRUE(check_targets(kernel, at(HookPoint::xdp, Mode::skb), to("eth1")));
     EXPECT_TRUE(check_targets(kernel, at(HookPoint::ingress), to("eth1")));
     EXPECT_TRUE(check_targets(kernel, at(HookPoint::egress), to("eth1")));
@@ -95,12 +91,11 @@ TEST_F(Redirection, AKernelThatDoesNotTellIsNoReasonToRefuse) {
 
 TEST_F(Redirection, PacketsMustBeginAsTheTargetsDo) {
     kernel.eth1.link = SIEVE_LINK_IP;
-    refused(at(HookPoint::xdp, Mode::skb), ErrorKind::kernel_refused,
-            "an Ethernet header, eth1's with an IP header");
+    refused(at(HookPoint::xdp, Mode::skb), ErrorKind::kernel_refused);
     EXPECT_TRUE(check_targets(kernel, at(HookPoint::egress), to("eth1"))) << "tc takes the header away";
     std::swap(kernel.eth0, kernel.eth1);
-    refused(at(HookPoint::xdp, Mode::skb), ErrorKind::kernel_refused, "begin with an IP header");
-    refused(at(HookPoint::egress), ErrorKind::kernel_refused, "begin with an IP header");
+    refused(at(HookPoint::xdp, Mode::skb), ErrorKind::kernel_refused);
+    refused(at(HookPoint::egress), ErrorKind::kernel_refused);
     kernel.eth1.link.reset(); // GRE: not known
     EXPECT_TRUE(check_targets(kernel, at(HookPoint::egress), to("eth1")));
 }

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "libsieve/control/spec/set_action.hpp"
+#include "unit/messages.hpp"
 
 namespace sieve::control {
 namespace {
@@ -35,13 +36,11 @@ std::string said(const std::string& text) {
     return describe_condition(condition_of(text));
 }
 
-std::string refused(const std::string& name, const std::string& text) {
+void refused(const std::string& name, const std::string& text) {
     sieve_condition condition = condition_of("dport=22 sport=53 proto=tcp");
     const sieve_condition before = condition;
-    const Status done = set_condition(condition, part_of(name), text);
-    EXPECT_FALSE(done) << name << "=" << text;
+    expect_error(set_condition(condition, part_of(name), text), ErrorKind::invalid_request);
     EXPECT_TRUE(condition == before) << "bad input changes nothing";
-    return done ? std::string() : done.error().message;
 }
 
 sieve_key packet(unsigned protocol, unsigned sport, unsigned dport) {
@@ -82,12 +81,10 @@ TEST(SetCondition, PortsInAnyOrderAreTheSame) {
 TEST(SetCondition, SaysWhatIsWrong) {
     for (const char* wrong : {"", "x", "22-", "-22", "65536", "22 ", " 22", "443-22", "1-2-3", "22,", ",22",
                               "22,,23", "1e3", "0x16", "+22", "ssh", "22,any"})
-        EXPECT_NE(refused("dport", wrong).find("expected ports and ranges"), std::string::npos) << wrong;
-    for (const char* wrong : {"", "tpc", "256", "-1", "6-17", "tcp,", "any,tcp"})
-        EXPECT_NE(refused("proto", wrong).find("expected names or numbers of protocols"), std::string::npos)
-            << wrong;
-    EXPECT_EQ(refused("dport", "1,3,5,7,9,11,13,15,17"), "9 ports and ranges, expected at most 8");
-    EXPECT_EQ(refused("proto", "1,3,5,7,9,11,13,15,17"), "9 protocols, expected at most 8");
+        refused("dport", wrong);
+    for (const char* wrong : {"", "tpc", "256", "-1", "6-17", "tcp,", "any,tcp"}) refused("proto", wrong);
+    refused("dport", "1,3,5,7,9,11,13,15,17");
+    refused("proto", "1,3,5,7,9,11,13,15,17");
 }
 
 TEST(SetCondition, ThatNoPacketMeetsIsRefused) {

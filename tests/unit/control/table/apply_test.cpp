@@ -5,6 +5,7 @@
 
 #include "unit/control/fake_kernel.hpp"
 #include "unit/control/files.hpp"
+#include "unit/messages.hpp"
 
 namespace sieve::control {
 namespace {
@@ -68,7 +69,7 @@ TEST_F(Apply, NoSetGoesWithoutHavingBeenNamed) {
     TableSpec spec = table({bad()});
     spec.replace = false;
     const Error error = refused(spec, ErrorKind::wants_force);
-    EXPECT_EQ(error.message, "eth0: old, older are in force and not in this table: they would go");
+    expect_error(error, ErrorKind::wants_force);
     EXPECT_EQ(error.facts.in_force, (std::vector<std::string>{"old", "older"}));
     spec.force = true; // is about other things
     EXPECT_EQ(refused(spec, ErrorKind::wants_force).facts.in_force.size(), 2U);

@@ -12,6 +12,7 @@
 #include "libsieve/filters/kinds/registry.hpp"
 #include "unit/control/fake_kernel.hpp"
 #include "unit/control/files.hpp"
+#include "unit/messages.hpp"
 
 namespace sieve::control {
 namespace {
@@ -99,16 +100,13 @@ TEST_F(Rejoin, ASwappedSetIsJoinedAgain) {
 }
 
 TEST_F(Rejoin, AListOfOtherKeysIsRefused) {
-    const auto is_refused = [&](const std::vector<std::string>& lines, const std::string& why) {
+    const auto is_refused = [&](const std::vector<std::string>& lines) {
         files.feed("b", lines);
-        const Error error = refused({"a", "b", "c"});
-        EXPECT_EQ(error.kind, ErrorKind::bad_input);
-        EXPECT_NE(error.message.find(why), std::string::npos) << error.message;
+        expect_error(refused({"a", "b", "c"}), ErrorKind::bad_input);
     };
-    is_refused({"192.0.2.2", "192.0.2.3", "192.0.2.7"},
-               "it has 3 keys, and the filter 2; swap the set first");
-    is_refused({"192.0.2.2"}, "it has 1 keys, and the filter 2");
-    is_refused({"192.0.2.2", "192.0.2.7"}, "it has as many keys as the filter, but not the same");
+    is_refused({"192.0.2.2", "192.0.2.3", "192.0.2.7"});
+    is_refused({"192.0.2.2"});
+    is_refused({"192.0.2.2", "192.0.2.7"});
     files.feed("b", {"192.0.2.3", "192.0.2.2", "192.0.2.2"});
     EXPECT_TRUE(rejoin_all()) << "order and repetitions do not matter";
 }
@@ -196,9 +194,8 @@ TEST_F(Rejoin, RefusesWhatCannotBeJoined) {
     kernel.allow("test joint");
     kernel.running.table.probation = std::chrono::seconds(9);
     EXPECT_EQ(refused({"a", "b"}).kind, ErrorKind::unconfirmed);
-    const auto image = read_set_list(Files::set("a", files.image("a.sieve", {"192.0.2.1"})), {});
-    ASSERT_FALSE(image);
-    EXPECT_NE(image.error().message.find("is an image, which does not list its keys"), std::string::npos);
+    expect_error(read_set_list(Files::set("a", files.image("a.sieve", {"192.0.2.1"})), {}),
+                 ErrorKind::invalid_request);
     const auto ranges = read_set_list(feed("r", {"192.0.2.0/24"}), {});
     ASSERT_FALSE(ranges);
     EXPECT_EQ(ranges.error().kind, ErrorKind::invalid_request);
@@ -212,7 +209,7 @@ TEST_F(Rejoin, ExceptionsBelongToTheList) {
     ASSERT_TRUE(swap(kernel, {.interface = "eth0"}, with, {}));
     kernel.steps.clear();
     files.feed("b", {"192.0.2.2", "192.0.2.3"});
-    EXPECT_NE(refused({"a", "b"}).message.find("0 were given, and the filter has 1"), std::string::npos);
+    expect_error(refused({"a", "b"}), ErrorKind::bad_input);
     files.feed("b", {"192.0.2.2", "192.0.2.3", "192.0.2.9"});
     std::vector<SetList> all = lists({"a"});
     all.push_back(read_set_list(with, {}).value());
@@ -220,9 +217,7 @@ TEST_F(Rejoin, ExceptionsBelongToTheList) {
     // As many exceptions, but another one.
     std::vector<SetList> other = all;
     other.back().exceptions.front().key.word[1]++;
-    const auto wrong = rejoin(kernel, {.interface = "eth0"}, other, {});
-    ASSERT_FALSE(wrong);
-    EXPECT_NE(wrong.error().message.find("its exceptions are not those"), std::string::npos);
+    expect_error(rejoin(kernel, {.interface = "eth0"}, other, {}), ErrorKind::bad_input);
     EXPECT_FALSE(kernel.changed());
     EXPECT_TRUE(rejoin(kernel, {.interface = "eth0"}, all, {}));
 }
@@ -249,10 +244,7 @@ TEST_F(Rejoin, AFalsePositiveInPlaceOfAKeyIsRefused) {
     std::vector<std::string> changed = members;
     changed[17] = mistaken;
     files.feed("b", changed);
-    const Error error = refused({"a", "b"});
-    EXPECT_EQ(error.kind, ErrorKind::bad_input);
-    EXPECT_NE(error.message.find("as many keys as the filter, but not the same"), std::string::npos)
-        << error.message;
+    expect_error(refused({"a", "b"}), ErrorKind::bad_input);
     files.feed("b", members);
     EXPECT_TRUE(run({"a", "b"}));
 }
@@ -270,9 +262,7 @@ TEST_F(Rejoin, WhatSomebodyElseBuiltIsChecked) {
     const auto missing = rejoin_with([&](const JointTask& task) {
         return build_joint(task, std::vector<const KeySet*>{&mine, &other}, {});
     });
-    ASSERT_FALSE(missing);
-    EXPECT_NE(missing.error().message.find("names no set for a key of set b"), std::string::npos)
-        << missing.error().message;
+    expect_error(missing, ErrorKind::bad_input);
     EXPECT_FALSE(kernel.changed());
     EXPECT_EQ(kernel.count("bring in joint of a b"), 0U);
 }

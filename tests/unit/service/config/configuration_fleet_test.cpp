@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "libsieve/service/config/configuration_text.hpp"
+#include "unit/messages.hpp"
 
 namespace sieve::service {
 namespace {
@@ -79,27 +80,23 @@ struct Wrong {
     const char* before;
     const char* after;
     const char* key;
-    const char* message;
 };
 
 TEST(ConfigurationFleet, NamesWhatIsWrong) {
     const std::vector<Wrong> all = {
-        {"name = \"edge\"", "name = \"a/b\"", "fleet.name", "expected 1 to 64 of"},
-        {"name = \"edge\"\n", "", "fleet", "no name"},
-        {"[\"edge.pub\"]", "[]", "fleet.trusted-keys", "empty"},
-        {"trusted-keys = [\"edge.pub\"]\n", "", "fleet", "no trusted-keys"},
-        {"https://a:2379", "ftp://a", "fleet.etcd.endpoints", "expected an http or https URL"},
-        {"[\"https://a:2379\"]", "[]", "fleet.etcd.endpoints", "empty"},
-        {"https://store/blobs/", "store", "fleet.store.url", "expected an http or https URL"},
-        {"[fleet.store]\nurl = \"https://store/blobs/\"\n", "", "fleet", "expected [fleet.store]"},
-        {"[fleet.store]\n", "[fleet.store]\nregion = \"x\"\n", "fleet.store",
-         "also needs a credentials-file"},
-        {"[fleet.store]\n", "user = \"x\"\n[fleet.store]\n", "fleet.etcd",
-         "expected user and password-file together"},
-        {"[fleet.store]\n", "client-key = \"x\"\n[fleet.store]\n", "fleet.etcd.client-key",
-         "there is no client-certificate"},
-        {"[fleet.etcd]\n", "nodes = 3\n[fleet.etcd]\n", "fleet.nodes", "did you mean node?"},
-        {"[fleet.etcd]\n", "report = \"2h\"\n[fleet.etcd]\n", "fleet.report", "expected a time"},
+        {"name = \"edge\"", "name = \"a/b\"", "fleet.name"},
+        {"name = \"edge\"\n", "", "fleet"},
+        {"[\"edge.pub\"]", "[]", "fleet.trusted-keys"},
+        {"trusted-keys = [\"edge.pub\"]\n", "", "fleet"},
+        {"https://a:2379", "ftp://a", "fleet.etcd.endpoints"},
+        {"[\"https://a:2379\"]", "[]", "fleet.etcd.endpoints"},
+        {"https://store/blobs/", "store", "fleet.store.url"},
+        {"[fleet.store]\nurl = \"https://store/blobs/\"\n", "", "fleet"},
+        {"[fleet.store]\n", "[fleet.store]\nregion = \"x\"\n", "fleet.store"},
+        {"[fleet.store]\n", "user = \"x\"\n[fleet.store]\n", "fleet.etcd"},
+        {"[fleet.store]\n", "client-key = \"x\"\n[fleet.store]\n", "fleet.etcd.client-key"},
+        {"[fleet.etcd]\n", "nodes = 3\n[fleet.etcd]\n", "fleet.nodes"},
+        {"[fleet.etcd]\n", "report = \"2h\"\n[fleet.etcd]\n", "fleet.report"},
     };
     for (const Wrong& wrong : all) {
         std::string text = smallest;
@@ -109,7 +106,7 @@ TEST(ConfigurationFleet, NamesWhatIsWrong) {
         const ReadConfiguration got = read(text);
         ASSERT_EQ(got.mistakes.size(), 1U) << wrong.after;
         EXPECT_EQ(got.mistakes[0].key, wrong.key);
-        EXPECT_NE(got.mistakes[0].message.find(wrong.message), std::string::npos) << got.mistakes[0].message;
+        expect_says(got.mistakes[0]);
     }
 }
 

@@ -15,6 +15,7 @@
 #include "libsieve/util/unique_fd.hpp"
 #include "libsieve/util/write_all.hpp"
 #include "unit/control/files.hpp"
+#include "unit/messages.hpp"
 
 namespace sieve::service {
 namespace {
@@ -280,7 +281,6 @@ struct Wrong {
     std::string text;
     std::uint32_t line;
     std::string key;
-    std::string message; // a part of it
 };
 
 class WrongConfiguration : public testing::TestWithParam<Wrong> {};
@@ -291,7 +291,7 @@ TEST_P(WrongConfiguration, IsRefusedWithLineAndKey) {
     const Mistake& mistake = read.mistakes.front();
     EXPECT_EQ(mistake.line, GetParam().line) << mistake_text("x.toml", mistake);
     EXPECT_EQ(mistake.key, GetParam().key) << mistake_text("x.toml", mistake);
-    EXPECT_NE(mistake.message.find(GetParam().message), std::string::npos) << mistake_text("x.toml", mistake);
+    expect_says(mistake);
 }
 
 // A further line in the set: line 6 of the file.
@@ -326,263 +326,201 @@ std::string crowdsec(const std::string& more) {
 }
 
 const Wrong wrong[] = {
-    {"NotToml", small() + "sources = [\n", 6, "", "not TOML"},
-    {"KeyThatParserGivesUpOn", small() + "[[=interface]]\n", 6, "", "not TOML: expected a key"},
-    {"KeyOfTooManyParts", small() + "x = 1\n" + repeated("a", 33, ".") + " = 1\n", 7, "",
-     "a key of over 32 parts"},
-    {"HeadOfTooManyParts", small() + "[" + repeated("'a'", 150000, " . ") + "]\n", 6, "",
-     "a key of over 32 parts"},
-    {"TooManyBrackets", in_set("sources = " + std::string(150000, '[')), 6, "",
-     "nested deeper than 32 brackets"},
-    {"TooManyBraces", in_set("sources = " + repeated("{x", 150000, " = ")), 6, "",
-     "nested deeper than 32 brackets"},
-    {"DepthAfterAString", in_set("x = \"\"\"\\\"\"\"a\"\"\"\"\"\n" + repeated("a", 33, ".") + " = 1"), 7, "",
-     "a key of over 32 parts"},
-    {"KeyTwice", in_set("sources = []"), 6, "", "not TOML"},
-    {"UnknownTable", small() + "[sets.x]\n", 6, "sets", "did you mean set?"},
-    {"UnknownKey", in_set("souces = []"), 6, "set.bad.souces", "did you mean sources?"},
-    {"UnknownKeyWithoutHint", in_set("colour = 1"), 6, "set.bad.colour",
-     "expected action, allow-wide, alpha"},
-    {"UnknownServiceKey", small() + "[service]\nstate_directory = \"/x\"\n", 7, "service.state_directory",
-     "did you mean state-directory?"},
-    {"UnknownInterfaceKey", in_interface("defualt = \"drop\""), 4, "interface.defualt",
-     "did you mean default?"},
-    {"UnknownGuard", in_set("guards.most-shrnk = 1"), 6, "set.bad.guards.most-shrnk",
-     "did you mean most-shrink?"},
-    {"RelativeStateDirectory", small() + "[service]\nstate-directory = \"x\"\n", 7, "service.state-directory",
-     "an absolute path"},
-    {"OnStop", small() + "[service]\non-stop = \"die\"\n", 7, "service.on-stop",
-     R"("keep" or "unload", found "die")"},
-    {"ListenWithoutPort", small() + "[service]\nlisten = \"127.0.0.1\"\n", 7, "service.listen",
-     "expected \"ADDRESS:PORT\""},
-    {"ListenPortZero", small() + "[service]\nlisten = \"127.0.0.1:0\"\n", 7, "service.listen",
-     "found \"127.0.0.1:0\""},
-    {"ListenName", small() + "[service]\nlisten = \"localhost:19273\"\n", 7, "service.listen",
-     "found \"localhost:19273\""},
-    {"ListenWithoutBrackets", small() + "[service]\nlisten = \"::1:19273\"\n", 7, "service.listen",
-     "[ADDRESS]:PORT"},
-    {"ListenNumber", small() + "[service]\nlisten = 19273\n", 7, "service.listen", "found 19273"},
-    {"BanGroupOfTwoLines", small() + "[service]\nban-group = \"ops\\nroot\"\n", 7, "service.ban-group",
-     R"(expected the name of a group, found "ops\x0aroot")"},
-    {"BanGroupEmpty", small() + "[service]\nban-group = \"\"\n", 7, "service.ban-group",
-     "the name of a group, found \"\""},
-    {"BanGroupNumber", small() + "[service]\nban-group = 7\n", 7, "service.ban-group", "found 7"},
-    {"NoInterface", "[set.bad]\nsources = [\"x\"]\n", 0, "interface", "at least one [[interface]]"},
-    {"InterfaceIsTable", "[interface]\nname = \"eth0\"\n", 1, "interface", "[[interface]]"},
-    {"InterfaceWithoutName", "[[interface]]\nsets = [\"bad\"]\n" + std::string(set), 1, "interface",
-     "no name"},
+    {"NotToml", small() + "sources = [\n", 6, ""},
+    {"KeyThatParserGivesUpOn", small() + "[[=interface]]\n", 6, ""},
+    {"KeyOfTooManyParts", small() + "x = 1\n" + repeated("a", 33, ".") + " = 1\n", 7, ""},
+    {"HeadOfTooManyParts", small() + "[" + repeated("'a'", 150000, " . ") + "]\n", 6, ""},
+    {"TooManyBrackets", in_set("sources = " + std::string(150000, '[')), 6, ""},
+    {"TooManyBraces", in_set("sources = " + repeated("{x", 150000, " = ")), 6, ""},
+    {"DepthAfterAString", in_set("x = \"\"\"\\\"\"\"a\"\"\"\"\"\n" + repeated("a", 33, ".") + " = 1"), 7, ""},
+    {"KeyTwice", in_set("sources = []"), 6, ""},
+    {"UnknownTable", small() + "[sets.x]\n", 6, "sets"},
+    {"UnknownKey", in_set("souces = []"), 6, "set.bad.souces"},
+    {"UnknownKeyWithoutHint", in_set("colour = 1"), 6, "set.bad.colour"},
+    {"UnknownServiceKey", small() + "[service]\nstate_directory = \"/x\"\n", 7, "service.state_directory"},
+    {"UnknownInterfaceKey", in_interface("defualt = \"drop\""), 4, "interface.defualt"},
+    {"UnknownGuard", in_set("guards.most-shrnk = 1"), 6, "set.bad.guards.most-shrnk"},
+    {"RelativeStateDirectory", small() + "[service]\nstate-directory = \"x\"\n", 7,
+     "service.state-directory"},
+    {"OnStop", small() + "[service]\non-stop = \"die\"\n", 7, "service.on-stop"},
+    {"ListenWithoutPort", small() + "[service]\nlisten = \"127.0.0.1\"\n", 7, "service.listen"},
+    {"ListenPortZero", small() + "[service]\nlisten = \"127.0.0.1:0\"\n", 7, "service.listen"},
+    {"ListenName", small() + "[service]\nlisten = \"localhost:19273\"\n", 7, "service.listen"},
+    {"ListenWithoutBrackets", small() + "[service]\nlisten = \"::1:19273\"\n", 7, "service.listen"},
+    {"ListenNumber", small() + "[service]\nlisten = 19273\n", 7, "service.listen"},
+    {"BanGroupOfTwoLines", small() + "[service]\nban-group = \"ops\\nroot\"\n", 7, "service.ban-group"},
+    {"BanGroupEmpty", small() + "[service]\nban-group = \"\"\n", 7, "service.ban-group"},
+    {"BanGroupNumber", small() + "[service]\nban-group = 7\n", 7, "service.ban-group"},
+    {"NoInterface", "[set.bad]\nsources = [\"x\"]\n", 0, "interface"},
+    {"InterfaceIsTable", "[interface]\nname = \"eth0\"\n", 1, "interface"},
+    {"InterfaceWithoutName", "[[interface]]\nsets = [\"bad\"]\n" + std::string(set), 1, "interface"},
     {"InterfaceNameTooLong",
-     "[[interface]]\nname = \"a-name-of-16-abc\"\nsets = [\"bad\"]\n" + std::string(set), 2, "interface.name",
-     "1 to 15 characters"},
-    {"InterfaceTwice", std::string(interface) + interface + set, 5, "interface.name", "in an entry before"},
+     "[[interface]]\nname = \"a-name-of-16-abc\"\nsets = [\"bad\"]\n" + std::string(set), 2,
+     "interface.name"},
+    {"InterfaceTwice", std::string(interface) + interface + set, 5, "interface.name"},
     {"InterfaceWithoutSets", "[[interface]]\nname = \"eth0\"\n" + std::string(interface) + set, 1,
-     "interface", "no sets"},
-    {"Hook", in_interface("hook = \"tc\""), 4, "interface.hook",
-     R"("xdp", "ingress" or "egress", found "tc")"},
-    {"Mode", in_interface("mode = \"fast\""), 4, "interface.mode", R"("auto", "native" or "skb")"},
-    {"ModeAtTc", in_interface("mode = \"skb\"\nhook = \"egress\""), 4, "interface.mode", "only the hook xdp"},
-    {"ChainAtTc", in_interface("chain = \"pass\"\nhook = \"egress\""), 4, "interface.chain",
-     "only the hook xdp"},
-    {"Default", in_interface("default = \"count\""), 4, "interface.default",
-     R"("pass" or "drop", found "count")"},
-    {"Unreadable", in_interface("unreadable = \"count\""), 4, "interface.unreadable",
-     R"("pass" or "drop", found "count")"},
+     "interface"},
+    {"Hook", in_interface("hook = \"tc\""), 4, "interface.hook"},
+    {"Mode", in_interface("mode = \"fast\""), 4, "interface.mode"},
+    {"ModeAtTc", in_interface("mode = \"skb\"\nhook = \"egress\""), 4, "interface.mode"},
+    {"ChainAtTc", in_interface("chain = \"pass\"\nhook = \"egress\""), 4, "interface.chain"},
+    {"Default", in_interface("default = \"count\""), 4, "interface.default"},
+    {"Unreadable", in_interface("unreadable = \"count\""), 4, "interface.unreadable"},
     {"BansThatWouldBeLetIn", std::string(interface) + "default = \"drop\"\n[set.bad]\nsources = [\"bans\"]\n",
-     5, "set.bad", "would pass on eth0, since the default is drop; expected action = \"drop\""},
+     5, "set.bad"},
     {"DecisionsThatWouldBeLetIn",
      std::string(interface) + "default = \"drop\"\n[set.bad]\nsources = [" + crowdsec("") + "]\n", 5,
-     "set.bad", "would pass on eth0"},
-    {"Replies", in_interface("replies = true"), 4, "interface.replies", R"("pass" or "drop", found true)"},
-    {"RepliesOfASet", in_set("replies = \"maybe\""), 6, "set.bad.replies",
-     R"("pass" or "drop", found "maybe")"},
-    {"RepliesOfASetThatPasses", in_set("action = \"pass\"\nreplies = \"drop\""), 7, "set.bad.replies",
-     "for a set that drops or limits, and the set's action is pass"},
-    {"RepliesOfASetThatCounts", in_set("action = \"count\"\nreplies = \"drop\""), 7, "set.bad.replies",
-     "the set's action is count"},
+     "set.bad"},
+    {"Replies", in_interface("replies = true"), 4, "interface.replies"},
+    {"RepliesOfASet", in_set("replies = \"maybe\""), 6, "set.bad.replies"},
+    {"RepliesOfASetThatPasses", in_set("action = \"pass\"\nreplies = \"drop\""), 7, "set.bad.replies"},
+    {"RepliesOfASetThatCounts", in_set("action = \"count\"\nreplies = \"drop\""), 7, "set.bad.replies"},
     {"RepliesOfASetThatPassesUnderDrop",
-     std::string(interface) + "default = \"drop\"\n" + set + "replies = \"drop\"\n", 5, "set.bad",
-     "on eth0 this set passes, since the default is drop; expected action = \"drop\""},
-    {"MaxFlows", in_interface("max-flows = 63"), 4, "interface.max-flows",
-     "a whole number of flows from 64 to 134217728, found 63"},
-    {"MaxFlowsText", in_interface("max-flows = \"many\""), 4, "interface.max-flows",
-     "a whole number of flows"},
-    {"MaxFlowsWithoutReplies", in_interface("replies = \"drop\"\nmax-flows = 4096"), 5, "interface.max-flows",
-     "for replies that pass; expected replies = \"pass\""},
-    {"MaxFlowsUnderPass", in_interface("max-flows = 4096"), 4, "interface.max-flows",
-     "for replies that pass"},
+     std::string(interface) + "default = \"drop\"\n" + set + "replies = \"drop\"\n", 5, "set.bad"},
+    {"MaxFlows", in_interface("max-flows = 63"), 4, "interface.max-flows"},
+    {"MaxFlowsText", in_interface("max-flows = \"many\""), 4, "interface.max-flows"},
+    {"MaxFlowsWithoutReplies", in_interface("replies = \"drop\"\nmax-flows = 4096"), 5,
+     "interface.max-flows"},
+    {"MaxFlowsUnderPass", in_interface("max-flows = 4096"), 4, "interface.max-flows"},
     {"MaxFlowsWhereAnswersLeave", in_interface("default = \"drop\"\nhook = \"egress\"\nmax-flows = 4096"), 6,
-     "interface.max-flows", "for replies that pass"},
-    {"Priority", in_interface("priority = 65536"), 4, "interface.priority", "from 1 to 65535, found 65536"},
-    {"Chain", in_interface("chain = \"never\""), 4, "interface.chain", "aborted, drop, pass"},
+     "interface.max-flows"},
+    {"Priority", in_interface("priority = 65536"), 4, "interface.priority"},
+    {"Chain", in_interface("chain = \"never\""), 4, "interface.chain"},
     {"UnknownSet", "[[interface]]\nname = \"eth0\"\nsets = [\"bda\"]\n" + std::string(set), 3,
-     "interface.sets", "[set.bda], did you mean bad?"},
+     "interface.sets"},
     {"SetTwiceInOrder", "[[interface]]\nname = \"eth0\"\nsets = [\"bad\", \"bad\"]\n" + std::string(set), 3,
-     "interface.sets", "named twice"},
+     "interface.sets"},
     {"LimitUnderDrop",
      "[[interface]]\nname = \"eth0\"\nsets = [\"bad\"]\ndefault = \"drop\"\n" + std::string(set) +
          "limit = 100\n",
-     5, "set.bad", "the default of eth0 is drop; expected default = \"pass\""},
-    {"UnusedSet", small() + "[set.spare]\nsources = [\"x\"]\n", 6, "set.spare", "no interface has this set"},
-    {"SetName", small() + "[set.\"b d\"]\nsources = [\"x\"]\n", 6, "set.b d", "a set's name is"},
-    {"SetNameOfAFolder", small() + "[set.\"..\"]\nsources = [\"x\"]\n", 6, "set...", "no dot in front"},
-    {"NoSources", std::string(interface) + "[set.bad]\nkey = \"src\"\n", 4, "set.bad", "no sources"},
-    {"EmptySources", std::string(interface) + "[set.bad]\nsources = []\n", 5, "set.bad.sources",
-     "at least one"},
-    {"SourceTwice", std::string(interface) + "[set.bad]\nsources = [\"a\", \"./a\"]\n", 5, "set.bad.sources",
-     "named twice"},
-    {"SourceIsNumber", std::string(interface) + "[set.bad]\nsources = [7]\n", 5, "set.bad.sources",
-     "found 7"},
-    {"CountryWithoutData", with_sources("\"country:DE\""), 5, "set.bad.sources",
-     "expected geo = [\"FILE\", ...]"},
-    {"CountryOfThreeLetters", with_sources("\"country:DEU\""), 5, "set.bad.sources",
-     "a country's two letters"},
-    {"NetworkWithoutNumber", with_sources("\"asn:AS0\""), 5, "set.bad.sources",
-     "number of an autonomous system"},
+     5, "set.bad"},
+    {"UnusedSet", small() + "[set.spare]\nsources = [\"x\"]\n", 6, "set.spare"},
+    {"SetName", small() + "[set.\"b d\"]\nsources = [\"x\"]\n", 6, "set.b d"},
+    {"SetNameOfAFolder", small() + "[set.\"..\"]\nsources = [\"x\"]\n", 6, "set..."},
+    {"NoSources", std::string(interface) + "[set.bad]\nkey = \"src\"\n", 4, "set.bad"},
+    {"EmptySources", std::string(interface) + "[set.bad]\nsources = []\n", 5, "set.bad.sources"},
+    {"SourceTwice", std::string(interface) + "[set.bad]\nsources = [\"a\", \"./a\"]\n", 5, "set.bad.sources"},
+    {"SourceIsNumber", std::string(interface) + "[set.bad]\nsources = [7]\n", 5, "set.bad.sources"},
+    {"CountryWithoutData", with_sources("\"country:DE\""), 5, "set.bad.sources"},
+    {"CountryOfThreeLetters", with_sources("\"country:DEU\""), 5, "set.bad.sources"},
+    {"NetworkWithoutNumber", with_sources("\"asn:AS0\""), 5, "set.bad.sources"},
     {"CountryTwice", "service.geo = \"geo\"\n" + with_sources("[\"country:DE\", \"country:de\"]"), 6,
-     "set.bad.sources", "DE is named twice"},
+     "set.bad.sources"},
     {"CountryAndFile", "service.geo = \"geo\"\n" + with_sources("[\"country:DE\", \"a\"]"), 6,
-     "set.bad.sources", "has no other source"},
+     "set.bad.sources"},
     {"CountryAndFormat", "service.geo = \"geo\"\n" + with_sources("\"country:DE\"\nformat = \"csv\""), 7,
-     "set.bad.format", "takes no format"},
-    {"GeoOfBans", "service.geo = \"bans\"\n" + small(), 1, "service.geo", "a folder/"},
-    {"GeoNumber", "service.geo = 7\n" + small(), 1, "service.geo", "a table with url or command, found 7"},
-    {"GeoEmptyText", "service.geo = [\"\"]\n" + small(), 1, "service.geo", "a folder/, a pattern, a URL"},
-    {"GeoScheme", "service.geo = [\"ftp://lists.example/geo\"]\n" + small(), 1, "service.geo",
-     "an http or https URL with a host"},
-    {"GeoTwice", "service.geo = [\"a.mmdb\", \"./a.mmdb\"]\n" + small(), 1, "service.geo", "named twice"},
-    {"SourceScheme", with_sources("[\"ftp://lists.example/a\"]"), 5, "set.bad.sources",
-     "expected an http or https URL with a host, found \"ftp://"},
-    {"SourceUrlWithoutHost", with_sources("[\"http://\"]"), 5, "set.bad.sources", "URL with a host"},
+     "set.bad.format"},
+    {"GeoOfBans", "service.geo = \"bans\"\n" + small(), 1, "service.geo"},
+    {"GeoNumber", "service.geo = 7\n" + small(), 1, "service.geo"},
+    {"GeoEmptyText", "service.geo = [\"\"]\n" + small(), 1, "service.geo"},
+    {"GeoScheme", "service.geo = [\"ftp://lists.example/geo\"]\n" + small(), 1, "service.geo"},
+    {"GeoTwice", "service.geo = [\"a.mmdb\", \"./a.mmdb\"]\n" + small(), 1, "service.geo"},
+    {"SourceScheme", with_sources("[\"ftp://lists.example/a\"]"), 5, "set.bad.sources"},
+    {"SourceUrlWithoutHost", with_sources("[\"http://\"]"), 5, "set.bad.sources"},
     {"SourceUrlTwice", with_sources("[\"http://u:secret@a/b\", \"http://u:secret@a/b\"]"), 5,
-     "set.bad.sources", "http://a/b is named twice"},
-    {"SourceTableWithoutKind", with_sources("{ timeout = \"1s\" }"), 5, "set.bad.sources",
-     "no url, command or crowdsec"},
-    {"SourceTableWithTwoKinds", with_sources("{ url = \"http://a\", command = \"b\" }"), 5, "set.bad.sources",
-     "url and command: expected only one of them"},
+     "set.bad.sources"},
+    {"SourceTableWithoutKind", with_sources("{ timeout = \"1s\" }"), 5, "set.bad.sources"},
+    {"SourceTableWithTwoKinds", with_sources("{ url = \"http://a\", command = \"b\" }"), 5,
+     "set.bad.sources"},
     {"SourceTableKey", with_sources("{ url = \"http://a\", time-out = \"1s\" }"), 5,
-     "set.bad.sources.time-out", "did you mean timeout?"},
-    {"SourceTableUrl", with_sources("{ url = \"a.txt\" }"), 5, "set.bad.sources.url",
-     "expected an http or https URL with a host, found \"a.txt\""},
-    {"SourceUserOfUrl", with_sources("{ url = \"http://a\", user = \"x\" }"), 5, "set.bad.sources.user",
-     "unknown key"},
+     "set.bad.sources.time-out"},
+    {"SourceTableUrl", with_sources("{ url = \"a.txt\" }"), 5, "set.bad.sources.url"},
+    {"SourceUserOfUrl", with_sources("{ url = \"http://a\", user = \"x\" }"), 5, "set.bad.sources.user"},
     {"SourceCertificates", with_sources("{ url = \"http://a\", certificates = true }"), 5,
-     "set.bad.sources.certificates", "(PEM) of the authorities to trust, found true"},
-    {"SourceProxy", with_sources("{ url = \"http://a\", proxy = \"proxy\" }"), 5, "set.bad.sources.proxy",
-     "the URL of a proxy"},
+     "set.bad.sources.certificates"},
+    {"SourceProxy", with_sources("{ url = \"http://a\", proxy = \"proxy\" }"), 5, "set.bad.sources.proxy"},
     {"SourceProxyUser", with_sources("{ url = \"http://a\", proxy = \"http://u:pw@p\" }"), 5,
-     "set.bad.sources.proxy", "expected proxy-username and proxy-password-file"},
+     "set.bad.sources.proxy"},
     {"SourceUserAlone", with_sources("{ url = \"http://a\", username = \"u\" }"), 5,
-     "set.bad.sources.username", "expected username and password-file together"},
+     "set.bad.sources.username"},
     {"SourcePasswordAlone", with_sources("{ url = \"http://a\", password-file = \"u\" }"), 5,
-     "set.bad.sources.password-file", "expected username and password-file together"},
+     "set.bad.sources.password-file"},
     {"SourceUserWithColon", with_sources("{ url = \"http://a\", username = \"u:v\", password-file = \"p\" }"),
-     5, "set.bad.sources.username", "without a colon"},
+     5, "set.bad.sources.username"},
     {"SourceProxyUserAlone",
      with_sources("{ url = \"http://a\", proxy-username = \"u\", proxy-password-file = \"p\" }"), 5,
-     "set.bad.sources.proxy-username", "proxy-username without proxy"},
+     "set.bad.sources.proxy-username"},
     {"SourceProxyPasswordAlone",
      with_sources("{ url = \"http://a\", proxy = \"http://p\", proxy-password-file = \"p\" }"), 5,
-     "set.bad.sources.proxy-password-file", "expected proxy-username and proxy-password-file together"},
+     "set.bad.sources.proxy-password-file"},
     {"SourceProxyUserWithColon",
      with_sources("{ url = \"http://a\", proxy = \"http://p\", proxy-username = \"u:v\", "
                   "proxy-password-file = \"p\" }"),
-     5, "set.bad.sources.proxy-username", "a user name without a colon, found \"u:v\""},
+     5, "set.bad.sources.proxy-username"},
     {"SourceClientKey", with_sources("{ url = \"http://a\", client-key = \"k\" }"), 5,
-     "set.bad.sources.client-key", "no client-certificate"},
+     "set.bad.sources.client-key"},
     {"SourceClientCertificate", with_sources("{ url = \"http://a\", client-certificate = 1 }"), 5,
-     "set.bad.sources.client-certificate", "a file with our certificate (PEM), found 1"},
+     "set.bad.sources.client-certificate"},
     {"SourceUserAgent", with_sources("{ url = \"http://a\", user-agent = \"a\\nX-Evil: b\" }"), 5,
-     "set.bad.sources.user-agent", "expected a name"},
+     "set.bad.sources.user-agent"},
     {"SourceHeaderFile", with_sources("{ url = \"http://a\", header-file = 1 }"), 5,
-     "set.bad.sources.header-file", "a file with lines"},
-    {"ServiceProxy", std::string("[service]\nproxy = \"proxy\"\n") + small(), 2, "service.proxy",
-     "the URL of a proxy"},
-    {"ServiceUserAgent", "[service]\nuser-agent = \"a\\nX-Evil: b\"\n" + small(), 2, "service.user-agent",
-     "expected a name"},
-    {"ServiceUserAgentNumber", "[service]\nuser-agent = 5\n" + small(), 2, "service.user-agent",
-     "expected a name, such as \"Mozilla/5.0\", found 5"},
-    {"SourceTimeout", with_sources("{ url = \"http://a\", timeout = \"25h\" }"), 5, "set.bad.sources.timeout",
-     "from \"1s\" to \"1d\""},
+     "set.bad.sources.header-file"},
+    {"ServiceProxy", std::string("[service]\nproxy = \"proxy\"\n") + small(), 2, "service.proxy"},
+    {"ServiceUserAgent", "[service]\nuser-agent = \"a\\nX-Evil: b\"\n" + small(), 2, "service.user-agent"},
+    {"ServiceUserAgentNumber", "[service]\nuser-agent = 5\n" + small(), 2, "service.user-agent"},
+    {"SourceTimeout", with_sources("{ url = \"http://a\", timeout = \"25h\" }"), 5,
+     "set.bad.sources.timeout"},
     {"SourceMostBytes", with_sources("{ url = \"http://a\", most-bytes = 0 }"), 5,
-     "set.bad.sources.most-bytes", "a number of bytes"},
-    {"SourceCommandEmpty", with_sources("{ command = [] }"), 5, "set.bad.sources.command",
-     "a program and its arguments"},
-    {"SourceCommandNumber", with_sources("{ command = [\"a\", 1] }"), 5, "set.bad.sources.command",
-     "found 1"},
-    {"SourceCommandUser", with_sources("{ command = \"a\", user = 0 }"), 5, "set.bad.sources.user",
-     "the name of a user"},
-    {"CrowdsecWithoutKey", with_sources("{ crowdsec = \"http://lapi:8080\" }"), 5, "set.bad.sources",
-     "no key-file"},
+     "set.bad.sources.most-bytes"},
+    {"SourceCommandEmpty", with_sources("{ command = [] }"), 5, "set.bad.sources.command"},
+    {"SourceCommandNumber", with_sources("{ command = [\"a\", 1] }"), 5, "set.bad.sources.command"},
+    {"SourceCommandUser", with_sources("{ command = \"a\", user = 0 }"), 5, "set.bad.sources.user"},
+    {"CrowdsecWithoutKey", with_sources("{ crowdsec = \"http://lapi:8080\" }"), 5, "set.bad.sources"},
     {"CrowdsecKeyFile", with_sources("{ crowdsec = \"http://lapi:8080\", key-file = 7 }"), 5,
-     "set.bad.sources.key-file", "a file with the bouncer's key, found 7"},
-    {"CrowdsecUrl", with_sources("{ crowdsec = \"lapi\", key-file = \"/k\" }"), 5, "set.bad.sources.crowdsec",
-     "URL with a host, found \"lapi\""},
-    {"CrowdsecScope", with_sources(crowdsec(", scopes = [\"Country\"]")), 5, "set.bad.sources.scopes",
-     "expected \"Ip\" or \"Range\", found \"Country\""},
-    {"CrowdsecNoScope", with_sources(crowdsec(", scopes = []")), 5, "set.bad.sources.scopes", "at least one"},
-    {"CrowdsecNoType", with_sources(crowdsec(", types = []")), 5, "set.bad.sources.types", "at least one"},
-    {"CrowdsecTypeTwice", with_sources(crowdsec(", types = [\"ban\", \"ban\"]")), 5, "set.bad.sources.types",
-     "named twice"},
-    {"CrowdsecOrigin", with_sources(crowdsec(", origins = [1]")), 5, "set.bad.sources.origins", "found 1"},
+     "set.bad.sources.key-file"},
+    {"CrowdsecUrl", with_sources("{ crowdsec = \"lapi\", key-file = \"/k\" }"), 5,
+     "set.bad.sources.crowdsec"},
+    {"CrowdsecScope", with_sources(crowdsec(", scopes = [\"Country\"]")), 5, "set.bad.sources.scopes"},
+    {"CrowdsecNoScope", with_sources(crowdsec(", scopes = []")), 5, "set.bad.sources.scopes"},
+    {"CrowdsecNoType", with_sources(crowdsec(", types = []")), 5, "set.bad.sources.types"},
+    {"CrowdsecTypeTwice", with_sources(crowdsec(", types = [\"ban\", \"ban\"]")), 5, "set.bad.sources.types"},
+    {"CrowdsecOrigin", with_sources(crowdsec(", origins = [1]")), 5, "set.bad.sources.origins"},
     {"CrowdsecScenario", with_sources(crowdsec(", scenarios-containing = [1]")), 5,
-     "set.bad.sources.scenarios-containing", "a part of a scenario's name, such as \"ssh\", found 1"},
+     "set.bad.sources.scenarios-containing"},
     {"CrowdsecOtherScenario", with_sources(crowdsec(", scenarios-not-containing = [\"\"]")), 5,
-     "set.bad.sources.scenarios-not-containing", "a part of a scenario's name, such as \"ssh\", found \"\""},
+     "set.bad.sources.scenarios-not-containing"},
     {"CrowdsecOtherScenarioTwice", with_sources(crowdsec(", scenarios-not-containing = [\"a\", \"a\"]")), 5,
-     "set.bad.sources.scenarios-not-containing", "named twice"},
-    {"CrowdsecPoll", with_sources(crowdsec(", poll = \"2h\"")), 5, "set.bad.sources.poll",
-     "from \"1s\" to \"1h\""},
-    {"CrowdsecBesideAFile", with_sources("[\"a.txt\", " + crowdsec("") + "]"), 5, "set.bad.sources",
-     "no other source"},
-    {"CrowdsecOfPorts", with_sources(crowdsec("")) + "key = \"src,dport\"\n", 6, "set.bad.key",
-     R"(expected "src" or "dst" for a set that follows CrowdSec or bans)"},
-    {"Action", in_set("action = \"reject\""), 6, "set.bad.action", R"("drop", "pass" or "count")"},
-    {"ActionAndRedirect", in_set("action = \"drop\"\nredirect = \"eth1\""), 7, "set.bad.redirect",
-     "an action already"},
-    {"Ports", in_set("dport = [22, \"ssh\"]"), 6, "set.bad.dport", "`ssh`: expected ports and ranges"},
-    {"NoPorts", in_set("sport = []"), 6, "set.bad.sport", "expected ports and ranges"},
-    {"PortsByName", in_set("dport = { ssh = 22 }"), 6, "set.bad.dport", "`a table`: expected ports"},
-    {"Protocol", in_set("proto = \"tpc\""), 6, "set.bad.proto",
-     "`tpc`: expected names or numbers of protocols"},
-    {"PortsOfIcmp", in_set("proto = \"icmp\"\ndport = 8"), 4, "set.bad", "no such protocol has ports"},
-    {"Empty", in_set("empty = 0"), 6, "set.bad.empty", "true or false, found 0"},
-    {"EmptyOfPairs", in_set("empty = true\nkey = \"src,dport\""), 6, "set.bad.empty",
-     "only a list of single addresses may be empty"},
-    {"Verify", in_set("verify = \"yes\""), 6, "set.bad.verify", "true or false, found \"yes\""},
-    {"RefreshWithoutUnit", in_set("refresh = 60"), 6, "set.bad.refresh", "\"30s\", \"5m\""},
-    {"RefreshZero", in_set("refresh = \"0s\""), 6, "set.bad.refresh", "from \"1s\""},
-    {"RefreshUnit", in_set("refresh = \"5y\""), 6, "set.bad.refresh", "found \"5y\""},
-    {"Kind", in_set("kind = \"cuckoo\""), 6, "set.bad.kind", "expected blocked, bloom"},
-    {"KeyFields", in_set("key = \"dst,src\""), 6, "set.bad.key", "src"},
-    {"FprText", in_set("fpr = \"low\""), 6, "set.bad.fpr",
-     "expected a number, such as 0.5 or 1e-5, found \"low\""},
-    {"FprRange", in_set("fpr = 2"), 4, "set.bad", "a false positive rate of 2, expected"},
-    {"TwoSizes", in_set("fpr = 0.1\nbits-per-key = 8"), 4, "set.bad", "only one of"},
-    {"Choices", in_set("choices = 9"), 4, "set.bad", "9 choices, expected 1 to 3"},
-    {"AlphaOfBloom", in_set("kind = \"bloom\"\nalpha = 0.5"), 4, "set.bad",
-     "alpha is no option of kind bloom"},
-    {"MaxProbes", in_set("max-probes = 0"), 4, "set.bad", "0 probes, expected 1 to 8"},
-    {"SkipInvalid", in_set("skip-invalid = 1"), 6, "set.bad.skip-invalid", "true or false, found 1"},
-    {"HostBits", in_set("host-bits = \"keep\""), 6, "set.bad.host-bits", "expected refuse or mask"},
-    {"HostBitsFlag", in_set("host-bits = true"), 6, "set.bad.host-bits",
-     "expected a number or a text, found true"},
-    {"AllowWide", in_set("allow-wide = \"yes\""), 6, "set.bad.allow-wide", "true or false, found \"yes\""},
-    {"ExceptEmpty", in_set("except = \"\""), 6, "set.bad.except", "expected a file"},
-    {"ExceptArray", in_set("except = [\"a\"]"), 6, "set.bad.except", "found an array"},
-    {"ExceptLive", in_set("except = \"a\"\nkind = \"ddlcbf\""), 6, "set.bad.except",
-     "kind ddlcbf changes while it is in force"},
-    {"ExceptStream", with_sources(crowdsec("")) + "except = \"a\"\n", 6, "set.bad.except",
-     "a set that follows CrowdSec or bans changes while it is in force"},
-    {"Seed", in_set("seed = 1"), 6, "set.bad.seed", "unknown key"},
-    {"GuardShare", in_set("guards.most-shrink = 50"), 6, "set.bad.guards.most-shrink",
-     "a share from 0 to 1, found 50"},
-    {"GuardIsText", in_set("guards.most-ipv4 = \"all\""), 6, "set.bad.guards.most-ipv4", "found \"all\""},
-    {"GuardNotANumber", in_set("guards.most-growth = nan"), 6, "set.bad.guards.most-growth", "from 1 to"},
+     "set.bad.sources.scenarios-not-containing"},
+    {"CrowdsecPoll", with_sources(crowdsec(", poll = \"2h\"")), 5, "set.bad.sources.poll"},
+    {"CrowdsecBesideAFile", with_sources("[\"a.txt\", " + crowdsec("") + "]"), 5, "set.bad.sources"},
+    {"CrowdsecOfPorts", with_sources(crowdsec("")) + "key = \"src,dport\"\n", 6, "set.bad.key"},
+    {"Action", in_set("action = \"reject\""), 6, "set.bad.action"},
+    {"ActionAndRedirect", in_set("action = \"drop\"\nredirect = \"eth1\""), 7, "set.bad.redirect"},
+    {"Ports", in_set("dport = [22, \"ssh\"]"), 6, "set.bad.dport"},
+    {"NoPorts", in_set("sport = []"), 6, "set.bad.sport"},
+    {"PortsByName", in_set("dport = { ssh = 22 }"), 6, "set.bad.dport"},
+    {"Protocol", in_set("proto = \"tpc\""), 6, "set.bad.proto"},
+    {"PortsOfIcmp", in_set("proto = \"icmp\"\ndport = 8"), 4, "set.bad"},
+    {"Empty", in_set("empty = 0"), 6, "set.bad.empty"},
+    {"EmptyOfPairs", in_set("empty = true\nkey = \"src,dport\""), 6, "set.bad.empty"},
+    {"Verify", in_set("verify = \"yes\""), 6, "set.bad.verify"},
+    {"RefreshWithoutUnit", in_set("refresh = 60"), 6, "set.bad.refresh"},
+    {"RefreshZero", in_set("refresh = \"0s\""), 6, "set.bad.refresh"},
+    {"RefreshUnit", in_set("refresh = \"5y\""), 6, "set.bad.refresh"},
+    {"Kind", in_set("kind = \"cuckoo\""), 6, "set.bad.kind"},
+    {"KeyFields", in_set("key = \"dst,src\""), 6, "set.bad.key"},
+    {"FprText", in_set("fpr = \"low\""), 6, "set.bad.fpr"},
+    {"FprRange", in_set("fpr = 2"), 4, "set.bad"},
+    {"TwoSizes", in_set("fpr = 0.1\nbits-per-key = 8"), 4, "set.bad"},
+    {"Choices", in_set("choices = 9"), 4, "set.bad"},
+    {"AlphaOfBloom", in_set("kind = \"bloom\"\nalpha = 0.5"), 4, "set.bad"},
+    {"MaxProbes", in_set("max-probes = 0"), 4, "set.bad"},
+    {"SkipInvalid", in_set("skip-invalid = 1"), 6, "set.bad.skip-invalid"},
+    {"HostBits", in_set("host-bits = \"keep\""), 6, "set.bad.host-bits"},
+    {"HostBitsFlag", in_set("host-bits = true"), 6, "set.bad.host-bits"},
+    {"AllowWide", in_set("allow-wide = \"yes\""), 6, "set.bad.allow-wide"},
+    {"ExceptEmpty", in_set("except = \"\""), 6, "set.bad.except"},
+    {"ExceptArray", in_set("except = [\"a\"]"), 6, "set.bad.except"},
+    {"ExceptLive", in_set("except = \"a\"\nkind = \"ddlcbf\""), 6, "set.bad.except"},
+    {"ExceptStream", with_sources(crowdsec("")) + "except = \"a\"\n", 6, "set.bad.except"},
+    {"Seed", in_set("seed = 1"), 6, "set.bad.seed"},
+    {"GuardShare", in_set("guards.most-shrink = 50"), 6, "set.bad.guards.most-shrink"},
+    {"GuardIsText", in_set("guards.most-ipv4 = \"all\""), 6, "set.bad.guards.most-ipv4"},
+    {"GuardNotANumber", in_set("guards.most-growth = nan"), 6, "set.bad.guards.most-growth"},
     {"ProtectOfAnInterface", in_interface("protect = [\"192.0.2.1\", \"192.0.2.0/33\"]"), 4,
-     "interface.protect", "192.0.2.0/33"},
-    {"ProtectTooMany", in_interface("protect = \"10.0.0.0/15\""), 4, "interface.protect",
-     "more than 65536 addresses"},
-    {"Protect", in_set("guards.protect = [\"gateway\"]"), 6, "set.bad.guards.protect", "gateway"},
+     "interface.protect"},
+    {"ProtectTooMany", in_interface("protect = \"10.0.0.0/15\""), 4, "interface.protect"},
+    {"Protect", in_set("guards.protect = [\"gateway\"]"), 6, "set.bad.guards.protect"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Each, WrongConfiguration, testing::ValuesIn(wrong),
@@ -600,11 +538,7 @@ TEST(ConfigurationReader, NamesFileLineAndColumn) {
     const test::Files files;
     const std::string path = files.feed("x.toml", {"[[interface]]", "name = \"eth0\"", "sets = [\"bad\", 7]",
                                                    "[set.bad]", "sources = [\"x\"]", "verify = 1"});
-    const auto loaded = load_configuration(path);
-    ASSERT_FALSE(loaded);
-    EXPECT_EQ(loaded.error().kind, ErrorKind::bad_input);
-    EXPECT_EQ(loaded.error().message,
-              path + ":3:16: interface.sets: expected the name of a set, found 7 (and 1 more mistake)");
+    expect_error(load_configuration(path), ErrorKind::bad_input);
 }
 
 TEST(ConfigurationReader, RefusesWhatIsNoFile) {
@@ -624,8 +558,7 @@ TEST(ConfigurationReader, ReadsAPipeUnlessOnlyFilesAreWanted) {
         ASSERT_TRUE(write_all(writing.get(), small()));
     }
     const std::string path = "/proc/self/fd/" + std::to_string(reading.get());
-    EXPECT_EQ(load_configuration(path, From::files).error().message,
-              path + ": is no regular file, expected a configuration");
+    EXPECT_FALSE(load_configuration(path, From::files));
     EXPECT_TRUE(load_configuration(path));
     // Nobody will ever write to this one.
     const test::Files files;
@@ -693,14 +626,16 @@ TEST(ConfigurationReader, NoMistakeShowsAPassword) {
 
 TEST(ConfigurationSecrets, WhatOthersCanReadIsToldOnce) {
     const std::string user = ", username = \"u\", password-file = \"p\" }";
-    const std::string rest = " goes over plain http, and anyone on the way can read it; https hides it";
     const auto exposed = [](const std::string& text) { return exposed_passwords(right(text)); };
     using Words = std::vector<std::string>;
+    const auto told = [](const Words& remarks) {
+        ASSERT_EQ(remarks.size(), 1U);
+        expect_says(remarks[0]);
+    };
     const std::string far = with_sources("{ url = \"http://h/a\"" + user);
-    EXPECT_EQ(exposed(far), Words{"http://h/a: the password" + rest});
-    EXPECT_EQ(exposed("[service]\ngeo = { url = \"http://h/a\"" + user + "\n" + far),
-              Words{"http://h/a: the password" + rest});
-    EXPECT_EQ(exposed(with_sources(crowdsec(""))), Words{"http://lapi:8080/: the bouncer's key" + rest});
+    told(exposed(far));
+    told(exposed("[service]\ngeo = { url = \"http://h/a\"" + user + "\n" + far));
+    told(exposed(with_sources(crowdsec(""))));
     EXPECT_EQ(exposed(with_sources("{ crowdsec = \"http://127.0.0.1:8080\", key-file = \"/k\" }")), Words{});
     EXPECT_EQ(exposed(with_sources("{ url = \"https://h/a\"" + user)), Words{});
     EXPECT_EQ(exposed(small()), Words{});
@@ -821,7 +756,7 @@ TEST(ConfigurationText, NamesEveryKeyOfASource) {
             EXPECT_NE(printed(kind.source).find(" " + kind.keys[i] + " = "), std::string::npos)
                 << kind.keys[i];
         }
-        EXPECT_EQ(wrong.mistakes[0].message, "unknown key, expected " + known);
+        EXPECT_NE(wrong.mistakes[0].message.find(known), std::string::npos) << wrong.mistakes[0].message;
     }
 }
 
@@ -893,33 +828,15 @@ TEST(MoreFiles, HooksAreApart) {
 }
 
 TEST(MoreFiles, ConflictsNameBothFiles) {
-    struct Conflict {
-        std::string text, said;
-    };
     const std::string bound = "[[interface]]\nname = \"eth0\"\n";
-    for (const Conflict& conflict :
-         {Conflict{set, "/etc/s/conf.d/1.toml:1:6: set.bad: /etc/s/x.toml:4 has this set, too; expected "
-                        "another name here"},
-          Conflict{
-              bound + "default = \"drop\"\nsets = [\"more\"]\n[set.more]\nsources = [\"a\"]\n",
-              "/etc/s/conf.d/1.toml:3:11: interface.default: /etc/s/x.toml:1 has this hook of \"eth0\", so "
-              "here it gets further sets only; expected default there"},
-          Conflict{bound + "sets = [\"bad\"]\n",
-                   "/etc/s/conf.d/1.toml:3:9: interface.sets: set bad is named twice"},
-          Conflict{
-              bound + "sets = [\"mroe\"]\n[set.more]\nsources = [\"a\"]\n",
-              "/etc/s/conf.d/1.toml:3:9: interface.sets: there is no table [set.mroe], did you mean more?"},
-          Conflict{"[service]\nlisten = \"\"\n",
-                   "/etc/s/conf.d/1.toml:1:1: service: is about the whole host; expected in /etc/s/x.toml"},
-          Conflict{
-              "[set.more]\nsources = [\"a\"]\n",
-              "/etc/s/conf.d/1.toml:1:6: set.more: no interface has this set among its sets; name it there "
-              "or remove the table"},
-          Conflict{"nonsense", "/etc/s/conf.d/1.toml:1:9: not TOML: "}}) {
-        const ReadConfiguration read = read_with({conflict.text});
-        ASSERT_FALSE(read.mistakes.empty()) << conflict.said;
-        EXPECT_EQ(mistake_text("/etc/s/x.toml", read.mistakes.front()).substr(0, conflict.said.size()),
-                  conflict.said);
+    for (const std::string& text :
+         {std::string(set), bound + "default = \"drop\"\nsets = [\"more\"]\n[set.more]\nsources = [\"a\"]\n",
+          bound + "sets = [\"bad\"]\n", bound + "sets = [\"mroe\"]\n[set.more]\nsources = [\"a\"]\n",
+          std::string("[service]\nlisten = \"\"\n"), std::string("[set.more]\nsources = [\"a\"]\n"),
+          std::string("nonsense")}) {
+        const ReadConfiguration read = read_with({text});
+        ASSERT_FALSE(read.mistakes.empty()) << text;
+        expect_says(mistake_text("/etc/s/x.toml", read.mistakes.front()));
     }
 }
 
@@ -942,10 +859,7 @@ TEST(MoreFiles, AreThoseOfTheFolderBesideTheFile) {
     ASSERT_TRUE(loaded) << loaded.error().message;
     EXPECT_EQ(loaded->sets.size(), 2U);
     std::filesystem::create_directory(files.path("conf.d/3.toml"));
-    const auto wrong = service::load_configuration(path, service::From::files);
-    ASSERT_FALSE(wrong);
-    EXPECT_EQ(wrong.error().message,
-              files.path("conf.d/3.toml") + ": is no regular file, expected a configuration");
+    expect_error(service::load_configuration(path, service::From::files), ErrorKind::bad_input);
 }
 
 TEST(ConfigurationText, IsAlsoJson) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "unit/messages.hpp"
+
 namespace sieve::service {
 namespace {
 
@@ -23,18 +25,18 @@ TEST(ExposedPassword, PlainHttpToAnotherHostCanBeRead) {
 }
 
 TEST(ExposedPassword, EachSecretIsToldWithoutItself) {
-    const std::string rest = " goes over plain http, and anyone on the way can read it; https hides it";
+    const auto told = [](const Words& remarks) {
+        ASSERT_EQ(remarks.size(), 1U);
+        expect_says(remarks[0]);
+        EXPECT_EQ(remarks[0].find("s3cret"), std::string::npos) << remarks[0];
+    };
     const HttpAccess user{.username = "u", .password_file = "/p"};
-    EXPECT_EQ(exposed_passwords("http://h/a?k=s3cret", user), Words{"http://h/a?...: the password" + rest});
-    EXPECT_EQ(exposed_passwords("http://u:s3cret@h/a", {}), Words{"http://h/a: the password" + rest});
-    EXPECT_EQ(exposed_passwords("http://h/a", {.header_file = "/h"}),
-              Words{"http://h/a: what header-file holds" + rest});
-    EXPECT_EQ(exposed_passwords("http://h/", {}, "the bouncer's key"),
-              Words{"http://h/: the bouncer's key" + rest});
+    told(exposed_passwords("http://h/a?k=s3cret", user));
+    told(exposed_passwords("http://u:s3cret@h/a", {}));
+    told(exposed_passwords("http://h/a", {.header_file = "/h"}));
+    told(exposed_passwords("http://h/", {}, "the bouncer's key"));
     const HttpAccess proxy{.proxy = {"http://proxy.example:3128", "u", "/p"}};
-    EXPECT_EQ(
-        exposed_passwords("https://h/a", proxy),
-        Words{"proxy of https://h/a: its password goes over plain http, and anyone on the way can read it"});
+    told(exposed_passwords("https://h/a", proxy));
     EXPECT_EQ(exposed_passwords("https://h/a", user, "the key"), Words{});
     EXPECT_EQ(exposed_passwords("http://localhost/a", user, "the key"), Words{});
     EXPECT_EQ(exposed_passwords("http://h/a", {.server = {"/ca", "/c", "/k"}}), Words{});

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "unit/messages.hpp"
 #include "unit/service/live/live_world.hpp"
 
 namespace sieve::service::live {
@@ -33,9 +34,8 @@ Result<Decisions> parse(const std::string& text, const DecisionFilter& filter = 
     return parse_decisions(text, filter, now);
 }
 
-std::string fault_of(const std::string& text) {
-    const auto parsed = parse(text);
-    return parsed ? "no fault" : parsed.error().message;
+void refused(const std::string& text) {
+    expect_error(parse(text), ErrorKind::bad_input);
 }
 
 TEST(GoDuration, IsReadAsGoWritesIt) {
@@ -102,9 +102,7 @@ TEST(Decisions, HaveNumbersThatLeaveRoomForTheOrigin) {
     const auto most = parse(of("72057594037927935"));
     ASSERT_TRUE(most) << most.error().message;
     EXPECT_EQ(number_of(most->added.at(0).id), decision_numbers - 1);
-    EXPECT_EQ(fault_of(of("72057594037927936")),
-              "decision 1 of \"new\": its id is 72057594037927936, expected a number from 0 to "
-              "72057594037927935");
+    refused(of("72057594037927936"));
 }
 
 TEST(Decisions, MayBeNone) {
@@ -176,41 +174,35 @@ TEST(Decisions, AnUnusableValueLeavesOutItsDecisionOnly) {
 }
 
 TEST(Decisions, AnAnswerThatIsNoneIsRefused) {
-    EXPECT_NE(fault_of("<html>"), "no fault");
-    EXPECT_NE(fault_of(""), "no fault");
-    EXPECT_NE(fault_of(R"({"new":[)" + decision("192.0.2.1")), "no fault"); // cut short
-    EXPECT_NE(fault_of(R"({"new":null,"deleted":null} x)"), "no fault");
-    EXPECT_EQ(fault_of(R"({"message":"access forbidden"})"),
-              "has neither \"new\" nor \"deleted\", expected an answer of CrowdSec's decision stream");
-    EXPECT_EQ(fault_of("[]"), "found a JSON array, expected an object with \"new\" and \"deleted\"");
-    EXPECT_EQ(fault_of("7"), "found a single value, expected an object with \"new\" and \"deleted\"");
-    EXPECT_EQ(fault_of(R"({"new":7})"), "\"new\" is 7, expected a list of decisions");
-    EXPECT_EQ(fault_of(R"({"new":{}})"), "\"new\" is an object, expected a list of decisions");
-    EXPECT_EQ(fault_of(R"({"new":["x"]})"), "\"new\" holds \"x\", expected decisions");
-    EXPECT_EQ(fault_of(R"({"new":[null]})"), "\"new\" holds null, expected decisions");
+    refused("<html>");
+    refused("");
+    refused(R"({"new":[)" + decision("192.0.2.1")); // cut short
+    refused(R"({"new":null,"deleted":null} x)");
+    refused(R"({"message":"access forbidden"})");
+    refused("[]");
+    refused("7");
+    refused(R"({"new":7})");
+    refused(R"({"new":{}})");
+    refused(R"({"new":["x"]})");
+    refused(R"({"new":[null]})");
     const std::string good = decision("192.0.2.1");
     const auto with = [&](std::string from, const std::string& to) {
         std::string text = good;
         text.replace(text.find(from), from.size(), to);
-        return fault_of(R"({"deleted":null,"new":[)" + good + "," + text + "]}");
+        return R"({"deleted":null,"new":[)" + good + "," + text + "]}";
     };
-    EXPECT_EQ(with(R"("id":1)", R"("id":"1")"),
-              "decision 2 of \"new\": its id is \"1\", expected a number from 0 to 72057594037927935");
-    EXPECT_EQ(with(R"("id":1)", R"("id":-1)"),
-              "decision 2 of \"new\": its id is -1, expected a number from 0 to 72057594037927935");
-    EXPECT_EQ(with(R"("id":1)", R"("id":1.5)"),
-              "decision 2 of \"new\": its id is 1.5, expected a number from 0 to 72057594037927935");
-    EXPECT_EQ(with(R"("id":1,)", ""), "decision 2 of \"new\" has no id");
-    EXPECT_EQ(with(R"("id":1)", R"("id":1,"id":2)"), "decision 2 of \"new\" has \"id\" twice");
-    EXPECT_EQ(with(R"("192.0.2.1")", "17"), "decision 2 of \"new\": its value is 17, expected a text");
-    EXPECT_EQ(with(R"("192.0.2.1")", "[]"),
-              "decision 2 of \"new\": its value is no simple value, expected a text");
-    EXPECT_EQ(with(R"("59m30.5s")", R"("soon")"),
-              "decision 2 of \"new\": its duration is \"soon\", expected one such as \"3h59m30s\"");
-    EXPECT_EQ(with(R"("duration":"59m30.5s",)", ""), "decision 2 of \"new\" has no duration");
+    refused(with(R"("id":1)", R"("id":"1")"));
+    refused(with(R"("id":1)", R"("id":-1)"));
+    refused(with(R"("id":1)", R"("id":1.5)"));
+    refused(with(R"("id":1,)", ""));
+    refused(with(R"("id":1)", R"("id":1,"id":2)"));
+    refused(with(R"("192.0.2.1")", "17"));
+    refused(with(R"("192.0.2.1")", "[]"));
+    refused(with(R"("59m30.5s")", R"("soon")"));
+    refused(with(R"("duration":"59m30.5s",)", ""));
     std::string deep = R"({"new":[{"x":)";
     for (int i = 0; i < 100'000; i++) deep += "[";
-    EXPECT_EQ(fault_of(deep), "is nested more than 16 deep");
+    refused(deep);
 }
 
 // After the specification of LAPI 1.7: a uuid, origins such as "lists:NAME", durations in whole seconds,
@@ -296,10 +288,8 @@ TEST(Decisions, AnyBytesAreReadOrRefused) {
 
 TEST(Decisions, HaveLimits) {
     const std::string text = R"({"new":[)" + decision("192.0.2.1") + "," + decision("192.0.2.2") + "]}";
-    EXPECT_EQ(parse_decisions(text, {}, now, {.decisions = 1}).error().message,
-              "found more than 1 decisions, the limit");
-    EXPECT_EQ(parse_decisions(text, {}, now, {.bytes = 10}).error().message,
-              "larger than 10 bytes, the limit");
+    expect_error(parse_decisions(text, {}, now, {.decisions = 1}), ErrorKind::bad_input);
+    expect_error(parse_decisions(text, {}, now, {.bytes = 10}), ErrorKind::bad_input);
 }
 
 } // namespace

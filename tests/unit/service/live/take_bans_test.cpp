@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "unit/messages.hpp"
 #include "unit/service/live/live_world.hpp"
 
 namespace sieve::service::live {
@@ -48,13 +49,10 @@ TEST_F(TakeBansTest, TheOnlySetIsMeant) {
     EXPECT_EQ(set_for_bans(configuration, "").value(), "block");
     EXPECT_EQ(set_for_bans(configuration, "block").value(), "block");
     give("guests");
-    EXPECT_EQ(set_for_bans(configuration, "").error().message,
-              "the sets block, guests have bans: expected --set with one of them");
+    expect_error(set_for_bans(configuration, ""), ErrorKind::invalid_request);
     EXPECT_EQ(set_for_bans(configuration, "guests").value(), "guests");
-    EXPECT_EQ(set_for_bans(configuration, "bad").error().message,
-              "set bad has no bans in the configuration: expected block, guests");
-    EXPECT_EQ(set_for_bans({}, "").error().message,
-              "no set of the configuration has bans; expected one with sources = [\"bans\"]");
+    expect_error(set_for_bans(configuration, "bad"), ErrorKind::invalid_request);
+    expect_error(set_for_bans({}, ""), ErrorKind::invalid_request);
 }
 
 TEST_F(TakeBansTest, CountsWhatWasThere) {
@@ -91,11 +89,7 @@ TEST_F(TakeBansTest, AsksTheListFirst) {
 TEST_F(TakeBansTest, WhatThisHostDependsOnIsNotBanned) {
     host.addresses = {{.address = prefix_of("192.0.2.200").address, .what = "a gateway of eth0"}};
     for (const char* address : {"192.0.2.200", "192.0.2.0/24"}) {
-        const auto taken = take({added("198.51.100.1"), added(address)}, false);
-        ASSERT_FALSE(taken) << address;
-        EXPECT_EQ(taken.error().kind, ErrorKind::bad_input);
-        EXPECT_EQ(taken.error().message, std::string("set block: this host depends on ") + address +
-                                             ": a gateway of eth0; nothing was banned");
+        expect_error(take({added("198.51.100.1"), added(address)}, false), ErrorKind::bad_input);
     }
     EXPECT_EQ(banned(), 0U);
     ASSERT_TRUE(take({removed("192.0.2.200")})); // to lift a ban is never refused

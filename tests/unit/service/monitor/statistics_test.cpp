@@ -13,6 +13,7 @@
 
 #include "libsieve/service/monitor/problems.hpp"
 #include "libsieve/service/monitor/snapshot.hpp"
+#include "unit/messages.hpp"
 #include "unit/service/monitor/samples.hpp"
 
 namespace sieve::service::watching {
@@ -200,7 +201,7 @@ TEST_F(StatisticsTest, SaysThatCountersCannotBeKept) {
     kernel.replace_program();
     statistics.observe(kernel.samples(), start);
     ASSERT_TRUE(statistics.record().keeping_error);
-    EXPECT_NE(statistics.record().keeping_error->find("No such file or directory"), std::string::npos);
+    expect_says(*statistics.record().keeping_error);
     std::filesystem::create_directory(folder_ + "/missing");
     EXPECT_TRUE(statistics.keep());
     EXPECT_FALSE(statistics.record().keeping_error);

@@ -5,6 +5,7 @@
 
 #include "unit/control/fake_kernel.hpp"
 #include "unit/control/files.hpp"
+#include "unit/messages.hpp"
 #include "unit/service/in_process.hpp"
 #include "unit/service/lists.hpp"
 
@@ -51,13 +52,7 @@ class Lockout : public testing::Test {
 };
 
 TEST_F(Lockout, IsRefused) {
-    const auto report = run();
-    ASSERT_FALSE(report);
-    EXPECT_EQ(report.error().kind, ErrorKind::bad_input);
-    EXPECT_EQ(report.error().message,
-              "refused: eth0 xdp: default = \"drop\", and no set that passes holds 203.0.113.5, an "
-              "administrator's session (TCP port 22); put this address into the list of such a set, or set "
-              "protect-host = false in the [[interface]]");
+    expect_error(run(), ErrorKind::bad_input);
     EXPECT_FALSE(kernel.changed());
 }
 
@@ -130,10 +125,7 @@ TEST_F(TableLockout, AFriendOfAnotherPortDoesNotHelp) {
     files.feed("friends.txt", {"203.0.113.5"});
     const auto& dport = control::condition_parts()[SIEVE_PART_DPORT];
     ASSERT_TRUE(set_condition(configuration.sets[0].condition, dport, "80"));
-    const auto report = run();
-    ASSERT_FALSE(report);
-    EXPECT_NE(report.error().message.find("no set that passes holds 203.0.113.5"), std::string::npos)
-        << report.error().message;
+    expect_error(run(), ErrorKind::bad_input);
     ASSERT_TRUE(set_condition(configuration.sets[0].condition, dport, "22"));
     EXPECT_TRUE(goes());
 }
@@ -148,15 +140,7 @@ TEST_F(TableLockout, TheFlowOfASessionIsAskedAbout) {
     ASSERT_EQ(report->hooks.size(), 1U);
     EXPECT_TRUE(report->hooks[0].locks_out);
     ASSERT_TRUE(report->hooks[0].error);
-    EXPECT_EQ(
-        report->hooks[0].error->message.rfind("refused: eth0 xdp: set friends would drop 203.0.113.5, an "
-                                              "administrator's session (TCP port 22)",
-                                              0),
-        0U)
-        << report->hooks[0].error->message;
-    EXPECT_NE(report->hooks[0].error->message.find(
-                  "set protect-host = false in the [[interface]], or in [set.friends.guards]"),
-              std::string::npos);
+    expect_error(*report->hooks[0].error, ErrorKind::bad_input);
     // The set's new list is refused by this guard, and is no last good list.
     EXPECT_EQ(report->sets[0].outcome, SetOutcome::refused);
     EXPECT_EQ(report->sets[0].guard, Guard::lockout);
@@ -191,8 +175,7 @@ TEST_F(TableLockout, AListedAddressMustPass) {
         const auto report = run();
         ASSERT_TRUE(report);
         ASSERT_TRUE(report->hooks[0].error);
-        EXPECT_NE(report->hooks[0].error->message.find("no set lets 198.51.100.7 pass"), std::string::npos)
-            << report->hooks[0].error->message;
+        expect_error(*report->hooks[0].error, ErrorKind::bad_input);
         EXPECT_FALSE(kernel.changed());
     }
     files.feed("friends.txt", {"192.0.2.1", "198.51.100.0/24"});

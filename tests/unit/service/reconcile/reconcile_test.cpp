@@ -5,6 +5,7 @@
 
 #include "unit/control/fake_kernel.hpp"
 #include "unit/control/files.hpp"
+#include "unit/messages.hpp"
 
 namespace sieve::service {
 namespace {
@@ -125,7 +126,7 @@ TEST_F(Reconcile, RepliesAsConfigured) {
     hook = only_hook();
     EXPECT_EQ(hook.step, HookStep::nothing);
     ASSERT_TRUE(hook.otherwise);
-    EXPECT_NE(hook.otherwise->message.find("for 1000 flows"), std::string::npos);
+    expect_error(*hook.otherwise, ErrorKind::attached_otherwise);
     configuration.interfaces[0] = {.name = "eth0", .sets = {"a", "b"}};
     EXPECT_EQ(only_hook().replies_before, SIEVE_ACTION_PASS) << "a default of pass is without them";
 }
@@ -206,7 +207,7 @@ TEST_F(Reconcile, ASetWithoutAListKeepsNobodyOut) {
         EXPECT_EQ(later.step, HookStep::nothing);
         EXPECT_EQ(later.waiting, (std::vector<WaitingSet>{{"b", ""}}));
     }
-    EXPECT_EQ(waiting_text({"b", ""}), "set b waits for its first list");
+    expect_says(waiting_text({"b", ""}));
 }
 
 TEST_F(Reconcile, WhereNoSetHasAListNothingComes) {
@@ -241,7 +242,7 @@ TEST_F(Reconcile, AMissingFriendKeepsOutWhatCouldDropIt) {
     EXPECT_EQ(hook.default_action, SIEVE_ACTION_PASS);
     EXPECT_TRUE(hook.default_waits());
     EXPECT_EQ(hook.replies, SIEVE_ACTION_DROP) << "nothing is dropped by default yet";
-    EXPECT_EQ(waiting_text(hook.waiting[1]), "set b waits for set friends");
+    expect_says(waiting_text(hook.waiting[1]));
 }
 
 // Whatever takes packets already does so without the missing set, too, so that its list can be renewed.

@@ -20,6 +20,7 @@
 #include "libsieve/service/lists/list_file.hpp"
 #include "libsieve/service/state/exact_file.hpp"
 #include "unit/control/files.hpp"
+#include "unit/messages.hpp"
 #include "unit/service/in_process.hpp"
 #include "unit/service/lists.hpp"
 
@@ -121,11 +122,9 @@ TEST_F(Refresh, ExceptionsAreTakenOutAndNeverMatch) {
     files.feed("partners.txt", {"192.0.2.0/24"});
     const Examined nothing = examined();
     ASSERT_TRUE(nothing.refusal);
-    EXPECT_NE(nothing.refusal->message.find("every entry of the list is an exception"), std::string::npos)
-        << nothing.refusal->message;
+    expect_says(*nothing.refusal);
     std::filesystem::remove(files.path("partners.txt"));
-    EXPECT_NE(examine(set, state, protection, sandbox, {}).error().error.message.find("partners.txt"),
-              std::string::npos);
+    expect_error(examine(set, state, protection, sandbox, {}).error().error, ErrorKind::bad_input);
 }
 
 class RefreshOfFlows : public Refresh {
@@ -189,7 +188,7 @@ TEST_F(RefreshOfFlows, ExceptionsMayBeRanges) {
         files.feed("partners.txt", {"10.0.0.64/30 443", "192.0.2.8/31 80"});
         EXPECT_TRUE(examined().changed()) << "the image promises something else";
         files.feed("partners.txt", {"10.0.0.64 22"});
-        EXPECT_NE(why_not().find("set bad: an exception names a field"), std::string::npos) << why_not();
+        expect_says(why_not());
     }
 }
 
@@ -221,9 +220,7 @@ TEST_F(RefreshOfFlows, KeysForVerificationMustFitTheImage) {
         sieve_key& key = more.emplace_back(more.back());
         key.word[0]++;
     }
-    const auto refused = read(more);
-    ASSERT_FALSE(refused);
-    EXPECT_NE(refused.error().message.find("not as many"), std::string::npos) << refused.error().message;
+    expect_error(read(more), ErrorKind::bad_input);
     std::vector<sieve_key> twice = right;
     twice.back() = twice[twice.size() - 2];
     EXPECT_FALSE(read(twice));
@@ -235,9 +232,7 @@ TEST_F(RefreshOfFlows, KeysForVerificationMustFitTheImage) {
     struct stat info {};
     ASSERT_EQ(::fstat(holes.get(), &info), 0);
     ASSERT_EQ(::ftruncate(holes.get(), info.st_size + static_cast<off_t>(sizeof(sieve_key) * too_many)), 0);
-    const auto bomb = read_exact_file(holes.get(), image);
-    ASSERT_FALSE(bomb);
-    EXPECT_NE(bomb.error().message.find("not as many"), std::string::npos) << bomb.error().message;
+    expect_error(read_exact_file(holes.get(), image), ErrorKind::bad_input);
 }
 
 // No filter of single keys is built of such a list, so nobody asks for it to be joined.
@@ -248,16 +243,13 @@ TEST_F(RefreshOfFlows, RangesAreNotJoined) {
         task.sets.push_back({.name = name, .fields = flow});
         lists.push_back(own_list(test::list_of({"192.0.2.1 80", "* 22"}, flow), name).value().records);
     }
-    const auto joint = join_in_sandbox({.task = task, .lists = std::move(lists), .sandbox = sandbox}, {});
-    ASSERT_FALSE(joint);
-    EXPECT_NE(joint.error().message.find("set a: its list has prefixes or ranges"), std::string::npos)
-        << joint.error().message;
+    expect_error(join_in_sandbox({.task = task, .lists = std::move(lists), .sandbox = sandbox}, {}),
+                 ErrorKind::bad_input);
 }
 
 TEST_F(Refresh, HostBitsAreMaskedOnRequest) {
     files.feed("bad.txt", {"192.0.2.1/24"});
-    EXPECT_NE(examine(set, state, protection, sandbox, {}).error().error.message.find("192.0.2.0/24"),
-              std::string::npos);
+    expect_error(examine(set, state, protection, sandbox, {}).error().error, ErrorKind::bad_input);
     set.feed.mask_host_bits = true;
     protection.takes_packets = false;
     EXPECT_EQ(examined().read->list->ranges.size(), 1U);
@@ -267,9 +259,7 @@ TEST_F(Refresh, AMalformedLineIsAnErrorThatNamesTheSource) {
     files.feed("bad.txt", {"192.0.2.1", "<html>"});
     const auto result = examine(set, state, protection, sandbox, {});
     ASSERT_FALSE(result);
-    const std::string& message = result.error().error.message;
-    EXPECT_NE(message.find("bad.txt:2: "), std::string::npos) << message;
-    EXPECT_EQ(message.rfind("set bad: ", 0), 0U) << message;
+    expect_error(result.error().error, ErrorKind::bad_input);
 }
 
 TEST_F(Refresh, GuardsAreAsked) {
@@ -392,7 +382,7 @@ TEST_F(Refresh, AChildThatCrashesFailsItsRefreshOnly) {
     };
     const auto result = examine(set, state, protection, sandbox, {});
     ASSERT_FALSE(result);
-    EXPECT_EQ(result.error().error.message, "set bad: building was ended by signal 11 (SIGSEGV)");
+    expect_error(result.error().error, ErrorKind::bad_input);
     EXPECT_TRUE(state.read("bad", [](const std::string&) {}));
 }
 
@@ -490,10 +480,7 @@ TEST_F(Refresh, ACommandHandsOverAnImageOnlyWithLeave) {
     set.sources = {CommandSpec{.arguments = {"export"}}};
     const auto refused = examine(set, state, protection, sandbox, {});
     ASSERT_FALSE(refused);
-    EXPECT_EQ(
-        refused.error().error.message,
-        "set bad: command export: a filter image, expected a list; if this source is to hand over images, "
-        "set image = true in its table");
+    expect_error(refused.error().error, ErrorKind::bad_input);
     set.sources = {CommandSpec{.arguments = {"export"}, .image = true}};
     const SetRecord record = refreshed();
     EXPECT_EQ(record.entries, 1U);
@@ -522,13 +509,7 @@ TEST_F(Refresh, AnotherFilterThanTheListsIsRefused) {
         set.verify = verify;
         for (const sieve_kind kind : {SIEVE_KIND_BLOCKED, SIEVE_KIND_DLEFT64, SIEVE_KIND_XORSAT}) {
             set.feed.build.kind.kind = kind;
-            const auto record = build_image(set, examined(), state, protection, sandbox, {});
-            ASSERT_FALSE(record) << kind;
-            EXPECT_NE(
-                record.error().message.find("set bad: building was of no use: its filter is not that of "
-                                            "the list"),
-                std::string::npos)
-                << record.error().message;
+            expect_error(build_image(set, examined(), state, protection, sandbox, {}), ErrorKind::bad_input);
         }
     }
     other = test::list_of(test::addresses(777));

@@ -10,6 +10,7 @@
 
 #include "libsieve/service/lists/list_digest.hpp"
 #include "unit/control/files.hpp"
+#include "unit/messages.hpp"
 #include "unit/service/lists.hpp"
 
 namespace sieve::service {
@@ -45,31 +46,27 @@ class Guards : public testing::Test {
         const auto refusal = check_list(set, list, size(before), protection);
         EXPECT_FALSE(refusal) << refusal->message;
     }
-    void refuses_after(const Feed& before, Guard guard, const std::string& words, const Feed& list) {
+    void refuses_after(const Feed& before, Guard guard, const Feed& list) {
         const auto refusal = check_list(set, list, size(before), protection);
         ASSERT_TRUE(refusal) << "not refused by " << guard_name(guard);
         EXPECT_EQ(refusal->guard, guard) << refusal->message;
-        EXPECT_NE(refusal->message.find(words), std::string::npos) << refusal->message;
+        expect_says(*refusal);
     }
-    void refuses(Guard guard, const std::vector<std::string>& words, const Feed& list,
-                 std::optional<std::uint64_t> before = {}) {
+    void refuses(Guard guard, const Feed& list, std::optional<std::uint64_t> before = {}) {
         const auto refusal = check_list(set, list, size(before), protection);
         ASSERT_TRUE(refusal) << "not refused by " << guard_name(guard);
         EXPECT_EQ(guard_name(refusal->guard), std::string(guard_name(guard))) << refusal->message;
-        for (const std::string& word : words)
-            EXPECT_NE(refusal->message.find(word), std::string::npos) << refusal->message;
-        EXPECT_NE(refusal->message.find("set bad: "), std::string::npos) << refusal->message;
+        expect_says(*refusal);
     }
 };
 
 TEST_F(Guards, AnEmptyList) {
-    refuses(Guard::empty, {"/lists/bad.txt"}, list_of({}));
+    refuses(Guard::empty, list_of({}));
 }
 
 TEST_F(Guards, AListThatShrinks) {
     passes(list_of(addresses(500)), 1000);
-    refuses(Guard::shrink, {"499 entries", "has 1000", "50.1%", "most-shrink is 50%", "[set.bad.guards]"},
-            list_of(addresses(499)), 1000);
+    refuses(Guard::shrink, list_of(addresses(499)), 1000);
     set.guards.most_shrink = 0.9;
     passes(list_of(addresses(499)), 1000);
     set.guards.most_shrink = 1;
@@ -78,8 +75,7 @@ TEST_F(Guards, AListThatShrinks) {
 
 TEST_F(Guards, AListThatGrows) {
     passes(list_of(addresses(2000)), 200);
-    refuses(Guard::growth, {"2001 entries", "has 200", "10.0 times", "most-growth is 10"},
-            list_of(addresses(2001)), 200);
+    refuses(Guard::growth, list_of(addresses(2001)), 200);
     set.guards.most_growth = 11;
     passes(list_of(addresses(2001)), 200);
 }
@@ -87,7 +83,7 @@ TEST_F(Guards, AListThatGrows) {
 TEST_F(Guards, SmallListsComeAndGoAsTheyLike) {
     passes(list_of(addresses(1)), small_list - 1);
     passes(list_of(addresses(1000)), 1);
-    refuses(Guard::growth, {"1001 entries"}, list_of(addresses(1001)), 1);
+    refuses(Guard::growth, list_of(addresses(1001)), 1);
 }
 
 TEST_F(Guards, AFirstListIsComparedWithNone) {
@@ -97,19 +93,18 @@ TEST_F(Guards, AFirstListIsComparedWithNone) {
 TEST_F(Guards, AListThatCoversTooMuch) {
     // A quarter is 2^30 addresses. Overlapping prefixes count once.
     passes(list_of({"64.0.0.0/3", "64.0.0.0/8", "96.0.0.0/3"}));
-    refuses(Guard::coverage, {"25% of all IPv4", "most-ipv4 is 25%"}, list_of({"64.0.0.0/2", "8.8.8.8"}));
-    refuses(Guard::coverage, {"100% of all IPv4"}, list_of({"0.0.0.0/0"}));
-    refuses(Guard::coverage, {"12.5% of all IPv6", "most-ipv6 is 1%"}, list_of({"2000::/3"}));
+    refuses(Guard::coverage, list_of({"64.0.0.0/2", "8.8.8.8"}));
+    refuses(Guard::coverage, list_of({"0.0.0.0/0"}));
+    refuses(Guard::coverage, list_of({"2000::/3"}));
     set.guards.most_ipv6 = 0.125;
     passes(list_of({"2000::/3"}));
     set.guards.most_ipv4 = 0;
-    refuses(Guard::coverage, {"2.33e-08% of all IPv4"}, list_of({"8.8.8.8"}));
+    refuses(Guard::coverage, list_of({"8.8.8.8"}));
 }
 
 TEST_F(Guards, AListWithAnAddressThatThisHostLivesBy) {
-    refuses(Guard::protection, {"192.0.2.1", "a gateway of eth0", "protect-host = false"},
-            list_of({"192.0.2.1"}));
-    refuses(Guard::protection, {"192.0.2.1"}, list_of({"10.0.0.1", "192.0.2.0/24"}));
+    refuses(Guard::protection, list_of({"192.0.2.1"}));
+    refuses(Guard::protection, list_of({"10.0.0.1", "192.0.2.0/24"}));
     passes(list_of({"192.0.2.0", "192.0.2.2", "192.0.2.128/25"}));
     set.guards.protect_host = false;
     passes(list_of({"192.0.2.1"}));
@@ -119,17 +114,10 @@ TEST_F(Guards, AListWithAnAddressThatThisHostLivesBy) {
 TEST_F(Guards, ARefusalNamesEveryAddress) {
     protection.host.push_back(host_address("192.0.2.7", "a resolver"));
     set.guards.protect = {"198.51.100.0/24"};
-    refuses(
-        Guard::protection,
-        {"the list holds 192.0.2.1, a gateway of eth0; 192.0.2.7, a resolver; 198.51.100.0/24, or a part "
-         "of it, which is to be protected; take them out of the list, leave them out with own-addresses = "
-         "\"skip\" in [set.bad.guards]",
-         "protect-host = false", "protect in [set.bad.guards]"},
-        list_of({"192.0.2.0/24", "198.51.100.7"}));
+    refuses(Guard::protection, list_of({"192.0.2.0/24", "198.51.100.7"}));
     for (int i = 10; i < 40; i++)
         protection.host.push_back(host_address("192.0.2." + std::to_string(i), "an own address"));
-    refuses(Guard::protection, {"; and 25 more; take them out of the list"},
-            list_of({"192.0.2.0/24", "198.51.100.7"}));
+    refuses(Guard::protection, list_of({"192.0.2.0/24", "198.51.100.7"}));
 }
 
 TEST_F(Guards, ProtectedAddressesAreLeftOut) {
@@ -146,7 +134,7 @@ TEST_F(Guards, ProtectedAddressesAreLeftOut) {
     // Of a list of these alone nothing would be left, so it stays to be refused.
     Feed own = list_of({"192.0.2.1"});
     EXPECT_TRUE(leave_out_protected(set, own, protection)->empty());
-    refuses(Guard::protection, {"192.0.2.1"}, own);
+    refuses(Guard::protection, own);
 }
 
 // A set with a condition takes only packets that meet it: of a session, those of its ports.
@@ -161,16 +149,16 @@ TEST_F(Guards, AConditionTakesOnlyItsPackets) {
     const auto& sport = control::condition_parts()[SIEVE_PART_SPORT];
     for (const char* values : {"any", "22", "1-1023"}) {
         ASSERT_TRUE(set_condition(set.condition, dport, values));
-        refuses(Guard::protection, {"192.0.2.9"}, list_of({"192.0.2.9"}));
+        refuses(Guard::protection, list_of({"192.0.2.9"}));
     }
     ASSERT_TRUE(set_condition(set.condition, dport, "80,443"));
     passes(list_of({"192.0.2.9"}));
     set.guards.protect = {"198.51.100.7"};
-    refuses(Guard::protection, {"198.51.100.7"}, list_of({"198.51.100.7"})); // whatever the port is
+    refuses(Guard::protection, list_of({"198.51.100.7"})); // whatever the port is
     // Of destinations, their port is the packet's.
     set.feed.fields = SIEVE_FIELD_DST;
     ASSERT_TRUE(set_condition(set.condition, dport, "50000"));
-    refuses(Guard::protection, {"192.0.2.9"}, list_of({"192.0.2.9"}, SIEVE_FIELD_DST));
+    refuses(Guard::protection, list_of({"192.0.2.9"}, SIEVE_FIELD_DST));
     ASSERT_TRUE(set_condition(set.condition, dport, "22"));
     passes(list_of({"192.0.2.9"}, SIEVE_FIELD_DST));
     // Nobody knows to which ports a gateway sends.
@@ -179,15 +167,14 @@ TEST_F(Guards, AConditionTakesOnlyItsPackets) {
     passes(list_of({"192.0.2.9"}));
     ASSERT_TRUE(set_condition(set.condition, dport, "any"));
     ASSERT_TRUE(set_condition(set.condition, sport, "0-65535"));
-    refuses(Guard::protection, {"192.0.2.9"}, list_of({"192.0.2.9"}));
+    refuses(Guard::protection, list_of({"192.0.2.9"}));
 }
 
 TEST_F(Guards, AListWithAProtectedAddress) {
     set.guards.protect = {"198.51.100.0/24", "2001:db8::7"};
-    refuses(Guard::protection, {"198.51.100.0/24", "protect in [set.bad.guards]"},
-            list_of({"198.51.100.77"}));
-    refuses(Guard::protection, {"198.51.100.0/24"}, list_of({"198.0.0.0/8"}));
-    refuses(Guard::protection, {"2001:db8::7"}, list_of({"2001:db8::/120"}));
+    refuses(Guard::protection, list_of({"198.51.100.77"}));
+    refuses(Guard::protection, list_of({"198.0.0.0/8"}));
+    refuses(Guard::protection, list_of({"2001:db8::/120"}));
     passes(list_of({"198.51.99.255", "198.51.101.0", "2001:db8::8"}));
 }
 
@@ -202,7 +189,7 @@ TEST_F(Guards, WhatAnInterfaceProtectsIsRefused) {
     };
     protection = protection_of(configuration, set, {});
     EXPECT_TRUE(protection.takes_packets);
-    refuses(Guard::protection, {"198.51.100.0/24", "in the [[interface]]"}, list_of({"198.51.100.77"}));
+    refuses(Guard::protection, list_of({"198.51.100.77"}));
     passes(list_of({"203.0.113.7"}));
 }
 
@@ -215,7 +202,7 @@ TEST_F(Guards, ASetThatTakesNoPacketsMayHoldFriends) {
 TEST_F(Guards, KeysOfSeveralFieldsNameFlows) {
     set.feed.fields = SIEVE_FIELD_SRC | SIEVE_FIELD_DPORT;
     passes(list_of({"192.0.2.1 25"}, set.feed.fields));
-    refuses(Guard::empty, {}, list_of({}, set.feed.fields));
+    refuses(Guard::empty, list_of({}, set.feed.fields));
     passes(list_of({"192.0.2.0/24 25", "* 22"}, set.feed.fields));
 }
 
@@ -227,33 +214,28 @@ TEST_F(Guards, RangesOfKeysAreEntries) {
         if (const char digit = entry[entry.find('/') - 1]; (digit - '0') % 2 != 0)
             entry.replace(entry.find("/31"), 3, "-11.9.9.9");
     passes(list_of(entries, set.feed.fields), 101);
-    refuses(Guard::growth, {"1001 entries", "has 100"}, list_of(entries, set.feed.fields), 100);
-    refuses(Guard::shrink, {"1001 entries", "has 2003"}, list_of(entries, set.feed.fields), 2003);
+    refuses(Guard::growth, list_of(entries, set.feed.fields), 100);
+    refuses(Guard::shrink, list_of(entries, set.feed.fields), 2003);
 }
 
 // Two entries after two: what they cover has grown.
 TEST_F(Guards, GrowthIsThatOfTheAddressesCovered) {
     set.guards.most_ipv4 = set.guards.most_ipv6 = 1;
     const Feed friends = list_of({"198.51.100.1", "198.51.100.2"});
-    refuses_after(friends, Guard::growth, "4294967296 IPv4 addresses, the one in force has 2",
-                  list_of({"0.0.0.0/1", "128.0.0.0/1"}));
-    refuses_after(friends, Guard::growth, "16777218 IPv4 addresses",
-                  list_of({"198.51.100.1", "198.51.100.2", "10.0.0.0/8"}));
-    refuses_after(friends, Guard::growth, "IPv6 addresses, the one in force has 0",
-                  list_of({"198.51.100.1", "198.51.100.2", "2000::/12"}));
+    refuses_after(friends, Guard::growth, list_of({"0.0.0.0/1", "128.0.0.0/1"}));
+    refuses_after(friends, Guard::growth, list_of({"198.51.100.1", "198.51.100.2", "10.0.0.0/8"}));
+    refuses_after(friends, Guard::growth, list_of({"198.51.100.1", "198.51.100.2", "2000::/12"}));
     // What somebody adds by hand.
     passes_after(friends, list_of({"198.51.100.1", "198.51.100.2", "10.1.0.0/16", "2001:db8::/32"}));
     // Ten times, to the address. An address that is in two entries counts once.
     const Feed wide = list_of({"10.0.0.0/15", "10.1.0.0/16"});
     passes_after(wide, list_of({"11.0.0.0/13", "11.16.0.0/15", "11.32.0.0/15"}));
-    refuses_after(wide, Guard::growth, "1310721 IPv4 addresses, the one in force has 131072",
-                  list_of({"11.0.0.0/12", "11.16.0.0/14", "11.32.0.0"}));
+    refuses_after(wide, Guard::growth, list_of({"11.0.0.0/12", "11.16.0.0/14", "11.32.0.0"}));
 }
 
 TEST_F(Guards, ShrinkageIsThatOfTheAddressesCovered) {
     const Feed wide = list_of({"10.0.0.0/15", "192.0.3.1"});
-    refuses_after(wide, Guard::shrink, "65536 IPv4 addresses, the one in force has 131073",
-                  list_of({"10.0.0.0/16"}));
+    refuses_after(wide, Guard::shrink, list_of({"10.0.0.0/16"}));
     passes_after(wide, list_of({"10.0.0.0/16", "192.0.3.1"}));
 }
 
@@ -281,10 +263,10 @@ class ImageGuards : public Guards {
                                                bool trusted = false) const {
         return check_image(set, image, before, protection, trusted);
     }
-    void refused(const std::optional<Refusal>& refusal, Guard guard, const std::string& words) const {
-        ASSERT_TRUE(refusal) << words;
+    void refused(const std::optional<Refusal>& refusal, Guard guard) const {
+        ASSERT_TRUE(refusal) << "not refused by " << guard_name(guard);
         EXPECT_EQ(guard_name(refusal->guard), std::string(guard_name(guard))) << refusal->message;
-        EXPECT_NE(refusal->message.find(words), std::string::npos) << refusal->message;
+        expect_says(*refusal);
     }
 };
 
@@ -294,14 +276,14 @@ TEST_F(ImageGuards, GrowthAndCoverageAreThoseOfItsAddresses) {
     protection.takes_packets = false;
     const Image all = image_of({"0.0.0.0/1", "128.0.0.0/1"});
     ASSERT_EQ(all.file().keys, 1U);
-    refused(check(all, friends), Guard::growth, "4294967296 IPv4 addresses, the one in force has 2");
-    refused(check(all), Guard::coverage, "100% of all IPv4");
-    refused(check(image_of({"2000::/3"})), Guard::coverage, "12.5% of all IPv6");
+    refused(check(all, friends), Guard::growth);
+    refused(check(all), Guard::coverage);
+    refused(check(image_of({"2000::/3"})), Guard::coverage);
     EXPECT_FALSE(check(image_of({"198.51.100.1", "198.51.100.2", "198.51.100.128/30"}), friends));
     // No freedom beyond that of a text list: it would have a hundred entries to grow to a thousand.
-    refused(check(image_of({"203.0.112.0/22"}), friends), Guard::growth, "1024 IPv4 addresses");
+    refused(check(image_of({"203.0.112.0/22"}), friends), Guard::growth);
     const ListSize image = size_of(image_of(addresses(1000)));
-    refused(check(image_of(addresses(499)), image), Guard::shrink, "499 IPv4 addresses");
+    refused(check(image_of(addresses(499)), image), Guard::shrink);
     EXPECT_FALSE(check(image_of(addresses(500)), image));
     EXPECT_FALSE(check(image_of(addresses(500)), size(list_of(addresses(1000)))));
 }
@@ -312,16 +294,16 @@ TEST_F(ImageGuards, TheHeaderIsNotBelieved) {
     image.file().keys = image.file().entries = image.file().witnesses;
     image.seal();
     ASSERT_TRUE(image.check("image"));
-    refused(check(image), Guard::coverage, "25% of all IPv4");
+    refused(check(image), Guard::coverage);
 }
 
 TEST_F(ImageGuards, ProtectedAddressesAndPrefixesAreSought) {
-    refused(check(image_of({"192.0.2.0/24"})), Guard::protection, "192.0.2.1, a gateway of eth0");
+    refused(check(image_of({"192.0.2.0/24"})), Guard::protection);
     set.guards.protect = {"198.51.100.0/24", "2001:db8:1::/48"};
-    refused(check(image_of({"198.51.100.77"})), Guard::protection, "198.51.100.0/24");
-    refused(check(image_of({"198.0.0.0/10"})), Guard::protection, "198.51.100.0/24");
-    refused(check(image_of({"2001:db8:1:2::77"})), Guard::protection, "2001:db8:1::/48");
-    refused(check(image_of({"2001:db8::/40"})), Guard::protection, "2001:db8:1::/48");
+    refused(check(image_of({"198.51.100.77"})), Guard::protection);
+    refused(check(image_of({"198.0.0.0/10"})), Guard::protection);
+    refused(check(image_of({"2001:db8:1:2::77"})), Guard::protection);
+    refused(check(image_of({"2001:db8::/40"})), Guard::protection);
     EXPECT_FALSE(check(image_of({"198.51.99.255", "198.51.101.0", "2001:db8::/48", "192.0.2.0"})));
     protection.takes_packets = false;
     EXPECT_FALSE(check(image_of({"192.0.2.0/24", "198.51.100.0/24"})));
@@ -330,19 +312,18 @@ TEST_F(ImageGuards, ProtectedAddressesAndPrefixesAreSought) {
 // A filter says no more than whether it matches.
 TEST_F(ImageGuards, AFilterThatCannotSayWhatItCoversIsRefused) {
     const Image filter = image_of({"198.51.100.1"}, SIEVE_KIND_XORSAT);
-    refused(check(filter), Guard::coverage,
-            "kind xorsat does not say what it covers, so no guard can judge it; expected a list, or an image "
-            "of an exact kind; to take it all the same, set unchecked-images = true in [set.bad.guards]");
+    refused(check(filter), Guard::coverage);
     EXPECT_FALSE(check(filter, {}, true)) << "signed";
     set.guards.unchecked_images = true;
     EXPECT_FALSE(check(filter));
     // Still it is asked what it can be asked.
-    refused(check(image_of({"192.0.2.1"}, SIEVE_KIND_XORSAT)), Guard::protection, "192.0.2.1");
-    refused(check(image_of({"64.0.0.0/2", "32.0.0.0/6"}, SIEVE_KIND_BLOCKED)), Guard::coverage,
-            "of all IPv4");
+    refused(check(image_of({"192.0.2.1"}, SIEVE_KIND_XORSAT)), Guard::protection);
+    const auto wide = check(image_of({"64.0.0.0/2", "32.0.0.0/6"}, SIEVE_KIND_BLOCKED));
+    ASSERT_TRUE(wide); // a sample tells how much it covers, so its message varies
+    EXPECT_EQ(wide->guard, Guard::coverage) << wide->message;
     set.guards.protect = {"198.51.0.0/16"};
-    refused(check(image_of({"198.51.100.0/24"}, SIEVE_KIND_BLOCKED)), Guard::protection, "198.51.0.0/16");
-    refused(check(filter, ListSize{.entries = 1000, .image = true}), Guard::shrink, "1 entries");
+    refused(check(image_of({"198.51.100.0/24"}, SIEVE_KIND_BLOCKED)), Guard::protection);
+    refused(check(filter, ListSize{.entries = 1000, .image = true}), Guard::shrink);
     set.feed.fields = SIEVE_FIELD_SRC | SIEVE_FIELD_DPORT;
     set.guards.unchecked_images = false;
     control::FeedSpec flows;
@@ -350,7 +331,7 @@ TEST_F(ImageGuards, AFilterThatCannotSayWhatItCoversIsRefused) {
     flows.build.kind.kind = SIEVE_KIND_XORSAT;
     refused(
         check(Image::load(std::filesystem::path(files.image("flows", {"198.51.100.1 443"}, flows))).value()),
-        Guard::coverage, "does not say what it covers");
+        Guard::coverage);
 }
 
 } // namespace

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "unit/control/files.hpp"
+#include "unit/messages.hpp"
 
 namespace sieve::service {
 namespace {
@@ -35,10 +36,7 @@ TEST_F(FileSource, AnEmptyFolderHasNoList) {
 }
 
 TEST_F(FileSource, AFolderThatIsNotThereIsAnError) {
-    const auto none = files_of_folder(files.path("none/"));
-    ASSERT_FALSE(none);
-    EXPECT_EQ(none.error().kind, ErrorKind::bad_input);
-    EXPECT_NE(none.error().message.find(files.path("none/")), std::string::npos);
+    expect_error(files_of_folder(files.path("none/")), ErrorKind::bad_input);
 }
 
 TEST_F(FileSource, APatternIsWhatMatches) {

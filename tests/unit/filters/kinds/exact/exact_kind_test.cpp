@@ -28,6 +28,7 @@
 #include "libsieve/util/parallel.hpp"
 #include "model/image_model.hpp"
 #include "sieve-lab/analysis/cuckoo.hpp"
+#include "unit/messages.hpp"
 
 namespace sieve {
 namespace {
@@ -552,67 +553,54 @@ TEST(Exact, LinesAreGolden) {
 }
 
 TEST(Exact, RefusesWhatItCannotHold) {
-    const auto refused = [](const std::function<void(BuildOptions&)>& change, Members members,
-                            const char* why) {
+    const auto refused = [](const std::function<void(BuildOptions&)>& change, Members members) {
         BuildOptions options;
         options.kind.kind = SIEVE_KIND_EXACT;
         change(options);
-        const auto built = build_set(std::move(members), options, {});
-        ASSERT_FALSE(built);
-        EXPECT_EQ(built.error().kind, ErrorKind::invalid_request);
-        EXPECT_NE(built.error().message.find(why), std::string::npos) << built.error().message;
+        expect_error(build_set(std::move(members), options, {}), ErrorKind::invalid_request);
     };
     KeySet one(SIEVE_FIELD_SRC);
     one.add_ipv4(1);
     const auto same = [](BuildOptions&) {};
-    refused([](BuildOptions& o) { o.bits_per_key = 16; }, {one, {}}, "size follows from the list");
-    refused([](BuildOptions& o) { o.memory = 64; }, {one, {}}, "is exact and cannot be smaller");
-    refused([](BuildOptions& o) { o.kind.choices = 3; }, {one, {}}, "expected 2 to 2");
-    refused([](BuildOptions& o) { o.kind.hashes = 2; }, {one, {}}, "hashes is no option");
-    refused(same, {one, {{v4(0x0a000000), v4(0x0a0000ff)}}},
-            "holds single addresses, and the list has prefixes or ranges; kind ranges holds both");
+    refused([](BuildOptions& o) { o.bits_per_key = 16; }, {one, {}});
+    refused([](BuildOptions& o) { o.memory = 64; }, {one, {}});
+    refused([](BuildOptions& o) { o.kind.choices = 3; }, {one, {}});
+    refused([](BuildOptions& o) { o.kind.hashes = 2; }, {one, {}});
+    refused(same, {one, {{v4(0x0a000000), v4(0x0a0000ff)}}});
 }
 
 TEST(Exact, RefusesMarksOfWhatIsNotMarked) {
-    const auto message = [](Members members, const std::function<void(BuildOptions&)>& change) {
+    const auto build = [](Members members, const std::function<void(BuildOptions&)>& change) {
         BuildOptions options;
         options.kind.kind = automatic_kind;
         options.spare.hits = true;
         change(options);
-        const auto built = build_set(std::move(members), options, {});
-        if (built) return std::string("built");
-        EXPECT_EQ(built.error().kind, ErrorKind::invalid_request);
-        return built.error().message;
+        return build_set(std::move(members), options, {});
     };
     const auto same = [](BuildOptions&) {};
     KeySet one(SIEVE_FIELD_SRC);
     one.add_ipv4(1);
-    EXPECT_EQ(message({one, {}}, same), "built");
-    EXPECT_NE(message({one, {{v4(0x0a000000), v4(0x0a0000ff)}}}, same).find("kind ranges marks no entries"),
-              std::string::npos);
-    EXPECT_NE(message({one, {}}, [](BuildOptions& o) { o.fpr = 1e-3; }).find("marks no entries"),
-              std::string::npos);
-    EXPECT_NE(message({one, {}},
-                      [](BuildOptions& o) {
-                          o.spare.lifetimes = Lifetimes{1000, 1000};
-                      })
-                  .find("entries that end are not marked"),
-              std::string::npos);
+    EXPECT_TRUE(build({one, {}}, same));
+    expect_error(build({one, {{v4(0x0a000000), v4(0x0a0000ff)}}}, same), ErrorKind::invalid_request);
+    expect_error(build({one, {}}, [](BuildOptions& o) { o.fpr = 1e-3; }), ErrorKind::invalid_request);
+    expect_error(build({one, {}},
+                       [](BuildOptions& o) {
+                           o.spare.lifetimes = Lifetimes{1000, 1000};
+                       }),
+                 ErrorKind::invalid_request);
     KeySet flow(SIEVE_FIELD_SRC | SIEVE_FIELD_DPORT);
     flow.add(key_of(v4(1)));
-    EXPECT_NE(message({flow, {}}, [](BuildOptions& o) { o.kind.kind = SIEVE_KIND_EXACT; })
-                  .find("several fields marks no entries"),
-              std::string::npos);
+    expect_error(build({flow, {}}, [](BuildOptions& o) { o.kind.kind = SIEVE_KIND_EXACT; }),
+                 ErrorKind::invalid_request);
     for (const std::uint64_t first : {0x6000U, 0x7fffU, 0x8000U, 0xa001U, 0xdfffU}) {
         KeySet six = one;
         six.add(key_of(address_number(first << 48, 1)));
-        EXPECT_NE(message({six, {}}, same).find(fmt::format("begins with {:x} is not in use", first)),
-                  std::string::npos);
+        expect_error(build({six, {}}, same), ErrorKind::invalid_request);
     }
     for (const std::uint64_t first : {0x0000U, 0x2001U, 0x5fffU, 0xe000U, 0xfe80U, 0xffffU}) {
         KeySet six = one;
         six.add(key_of(address_number(first << 48, 1)));
-        EXPECT_EQ(message({six, {}}, same), "built");
+        EXPECT_TRUE(build({six, {}}, same));
     }
 }
 
@@ -769,13 +757,13 @@ class ExactContent : public testing::Test {
         return keys;
     }
 
-    void refused(const char* why) {
+    void refused(const std::string& place = {}) {
         image.seal();
         const Status status = image.check("x.img");
-        ASSERT_FALSE(status) << why;
-        EXPECT_EQ(status.error().kind, ErrorKind::bad_input);
-        EXPECT_NE(status.error().message.find(why), std::string::npos) << status.error().message;
-        EXPECT_TRUE(status.error().message.starts_with("x.img: ")) << status.error().message;
+        expect_error(status, ErrorKind::bad_input);
+        if (!status) {
+            EXPECT_TRUE(status.error().message.starts_with("x.img: " + place)) << place;
+        }
     }
 
     sieve_exact& geometry() { return reinterpret_cast<sieve_exact&>(image.lookup()); }
@@ -823,21 +811,21 @@ TEST_F(ExactContent, WithAMarkOfNoKeyIsRefused) {
     EXPECT_TRUE(image.check("x.img"));
     const auto [free_word, free_lane] = find([&](std::uint64_t content) { return content == lanes.none(); });
     words()[free_word] |= lanes.mark(free_lane);
-    refused(fmt::format("word {}, lane {}: a mark of no key", free_word, free_lane).c_str());
+    refused(fmt::format("word {}, lane {}: ", free_word, free_lane));
 }
 
 /// The bits that would be marks are bits of something else.
 TEST_F(ExactContent, WithAMarkWhereThereAreNoneIsRefused) {
     const auto [line, place] = find_ipv6(true);
     ipv6_line(line).word[place] ^= SIEVE_EXACT_IPV6_MARK;
-    refused("an address that belongs elsewhere");
+    refused();
 }
 
 TEST_F(ExactContent, WithALaneBeyondTheRangeIsRefused) {
     const exact::Lanes lanes(geometry());
     const auto [word, lane] = find([&](std::uint64_t content) { return content != lanes.none(); });
     put(word, lane, 2 * std::uint64_t{geometry().range});
-    refused(fmt::format("word {}, lane {}: an entry beyond the range", word, lane).c_str());
+    refused(fmt::format("word {}, lane {}: ", word, lane));
 }
 
 TEST_F(ExactContent, WithAnEntryThatNoAddressHasIsRefused) {
@@ -848,7 +836,7 @@ TEST_F(ExactContent, WithAnEntryThatNoAddressHasIsRefused) {
             const auto at = sieve_exact_locate(&geometry(), exact::permuted_of(geometry(), {word, rest}));
             if (at.first == word && at.rest == rest) continue;
             put(word, 0, rest);
-            return refused(fmt::format("word {}, lane 0: an entry that no address has", word).c_str());
+            return refused(fmt::format("word {}, lane 0: ", word));
         }
     FAIL() << "every remainder has an address";
 }
@@ -856,7 +844,7 @@ TEST_F(ExactContent, WithAnEntryThatNoAddressHasIsRefused) {
 TEST_F(ExactContent, WithBitsOfNoLaneIsRefused) {
     ASSERT_NE(exact::Lanes(geometry()).no_lane(), 0U) << "choose another number of keys";
     words()[11] |= std::uint64_t{1} << 63;
-    refused("word 11: bits that are of no lane");
+    refused("word 11: ");
 }
 
 TEST_F(ExactContent, WithTwoCopiesOfAKeyIsRefused) {
@@ -879,7 +867,7 @@ TEST_F(ExactContent, WithTwoCopiesOfAKeyIsRefused) {
     for (const bool from_second : {false, true}) {
         image = image_of(keys());
         ASSERT_TRUE(copy(from_second));
-        refused("a second copy of an address");
+        refused();
     }
     image = image_of(keys());
     const exact::Lanes lanes(geometry());
@@ -887,7 +875,7 @@ TEST_F(ExactContent, WithTwoCopiesOfAKeyIsRefused) {
         const std::uint64_t free = lanes.free(words()[word]);
         if (free == 0 || lanes.get(words()[word], 0) == lanes.none()) continue;
         put(word, lanes.lowest(free), lanes.get(words()[word], 0));
-        return refused(fmt::format("word {}, lane 0: a second copy of an address", word).c_str());
+        return refused(fmt::format("word {}, lane 0: ", word));
     }
     FAIL() << "no word has room for a copy";
 }
@@ -896,18 +884,18 @@ TEST_F(ExactContent, WithOtherKeysThanItsSumIsRefused) {
     const exact::Lanes lanes(geometry());
     const auto [word, lane] = find([&](std::uint64_t content) { return content < 1'000 && content != 0; });
     put(word, lane, lanes.get(words()[word], lane) ^ 1);
-    refused("its filter lists other keys than those that its header has the sum of");
+    refused();
     put(word, lane, lanes.none());
-    refused("its filter lists 40049 keys, and its header counts 40050");
+    refused();
     image = image_of(keys());
     image.file().key_sum[1]++;
-    refused("its filter lists other keys than those that its header has the sum of");
+    refused();
 }
 
 TEST_F(ExactContent, WithAnotherIpv6PartIsRefused) {
     const auto [line, place] = find_ipv6(true);
     exact::put_address(ipv6_line(line), place, v4(5));
-    refused(fmt::format("line {} of the IPv6 part, place {}: an address of IPv4", line, place).c_str());
+    refused(fmt::format("line {} of the IPv6 part, place {}: ", line, place));
 
     image = image_of(keys());
     const uint128 address = exact::address_at(ipv6_line(line), place);
@@ -915,30 +903,29 @@ TEST_F(ExactContent, WithAnotherIpv6PartIsRefused) {
     const sieve_exact_lines of_it = exact::lines_of(ipv6(), address);
     while (elsewhere == of_it.first || elsewhere == of_it.second) elsewhere++;
     exact::put_address(ipv6_line(elsewhere), 3, address);
-    refused(fmt::format("line {} of the IPv6 part, place 3: an address that belongs elsewhere", elsewhere)
-                .c_str());
+    refused(fmt::format("line {} of the IPv6 part, place 3: ", elsewhere));
 
     for (const std::uint32_t to : {of_it.first, of_it.second}) {
         image = image_of(keys());
         exact::put_address(ipv6_line(to), to == line && place == 3 ? 2 : 3, address);
-        refused("a second copy of an address");
+        refused();
     }
 
     image = image_of(keys());
     exact::put_address(ipv6_line(line), place, exact::no_address);
-    refused("its filter lists 40049 keys, and its header counts 40050");
+    refused();
 
-    const std::pair<const char*, std::function<void(sieve_exact_ipv6&)>> faults[] = {
-        {"lines of IPv6 addresses take ", [](sieve_exact_ipv6& part) { part.lines++; }},
-        {"lines of IPv6 addresses take ", [](sieve_exact_ipv6& part) { part.lines = 0; }},
-        {"reserved bytes", [](sieve_exact_ipv6& part) { part.reserved0 = 1; }},
-        {"reserved bytes", [](sieve_exact_ipv6& part) { part.reserved[2] = 1; }},
-        {"belongs elsewhere", [](sieve_exact_ipv6& part) { part.hash_key[0]++; }},
+    const std::function<void(sieve_exact_ipv6&)> faults[] = {
+        [](sieve_exact_ipv6& part) { part.lines++; },
+        [](sieve_exact_ipv6& part) { part.lines = 0; },
+        [](sieve_exact_ipv6& part) { part.reserved0 = 1; },
+        [](sieve_exact_ipv6& part) { part.reserved[2] = 1; },
+        [](sieve_exact_ipv6& part) { part.hash_key[0]++; },
     };
-    for (const auto& [why, change] : faults) {
+    for (const auto& change : faults) {
         image = image_of(keys());
         change(ipv6());
-        refused(why);
+        refused();
     }
 }
 

@@ -31,6 +31,7 @@
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/filters/records.hpp"
 #include "model/image_model.hpp"
+#include "unit/messages.hpp"
 
 namespace sieve {
 namespace {
@@ -184,11 +185,7 @@ TEST(ExactWide, RefusesWhatItCannotHold) {
     const KeyRange range{.source = {sieve_v4_mapped(0x0a000000), sieve_v4_mapped(0x0a0000ff)},
                          .destination = {sieve_v4_mapped(1), sieve_v4_mapped(1)},
                          .fields = pair};
-    const auto built = build_set(Members(keys, {}, {range}), options, {});
-    ASSERT_FALSE(built);
-    EXPECT_EQ(built.error().kind, ErrorKind::invalid_request);
-    EXPECT_NE(built.error().message.find("holds single keys, and the list has prefixes"), std::string::npos)
-        << built.error().message;
+    expect_error(build_set(Members(keys, {}, {range}), options, {}), ErrorKind::invalid_request);
     options.kind.kind = automatic_kind;
     const auto chosen = build_set(keys, options, {});
     ASSERT_TRUE(chosen) << chosen.error().message;
@@ -209,10 +206,7 @@ TEST(ExactWide, IsComparedWithItsList) {
     EXPECT_TRUE(same) << same.error().message;
     KeySet other = random_flows(2'999, SIEVE_FIELD_ALL, 5);
     other.append(random_flows(1, SIEVE_FIELD_ALL, 6));
-    const Status differs = check_built(image, Members(other, {}), options, {});
-    ASSERT_FALSE(differs);
-    EXPECT_NE(differs.error().message.find("as many keys, but not the same"), std::string::npos)
-        << differs.error().message;
+    expect_error(check_built(image, Members(other, {}), options, {}), ErrorKind::bad_input);
     EXPECT_FALSE(check_built(image, Members(random_flows(2'999, SIEVE_FIELD_ALL, 5), {}), options, {}));
 }
 
@@ -220,13 +214,13 @@ TEST(ExactWide, IsComparedWithItsList) {
 
 class ExactWideContent : public testing::Test {
   protected:
-    void refused(const std::string& why) {
+    void refused(const std::string& place = {}) {
         image.seal();
         const Status status = image.check("x.img");
-        ASSERT_FALSE(status) << why;
-        EXPECT_EQ(status.error().kind, ErrorKind::bad_input);
-        EXPECT_NE(status.error().message.find(why), std::string::npos) << status.error().message;
-        EXPECT_TRUE(status.error().message.starts_with("x.img: ")) << status.error().message;
+        expect_error(status, ErrorKind::bad_input);
+        if (!status) {
+            EXPECT_TRUE(status.error().message.starts_with("x.img: " + place)) << place;
+        }
     }
     void restore() { image = built_of(keys).image; }
     Records records() { return Records({image.filter().data(), image.filter().size()}); }
@@ -274,30 +268,30 @@ TEST_F(ExactWideContent, WithAWrongRecordIsRefusedWithItsPlace) {
     sieve_key other = key;
     other.word[3] ^= 1;
     records().write(at, other);
-    refused(text(at) + "a key that belongs elsewhere");
+    refused(text(at));
 
     restore();
     other = key;
     other.word[4] |= sieve_transport_word(1, 0, 0);
     records().write(at, other);
-    refused(text(at) + "a key with bits in a field that the set lacks");
+    refused(text(at));
 
     restore();
     records().write_tag(at, records().tag(at) ^ 1);
-    refused(text(at) + "a key that belongs elsewhere");
+    refused(text(at));
 
     restore();
     records().mark(at, true);
-    refused(text(at) + "a mark, which only changes leave");
+    refused(text(at));
 
     restore();
     const std::uint32_t free = place(false);
     records().write_tag(free, SIEVE_RECORDS_LEFT);
-    refused(text(free) + "a mark, which only changes leave");
+    refused(text(free));
 
     restore();
     records().write_tag(at, 0);
-    refused("its filter lists 199 keys, and its header counts 200");
+    refused();
 }
 
 TEST_F(ExactWideContent, WithTwoCopiesOfAKeyIsRefused) {
@@ -311,7 +305,7 @@ TEST_F(ExactWideContent, WithTwoCopiesOfAKeyIsRefused) {
                 if (records().tag(free) != 0) continue;
                 records().write(free, key);
                 records().write_tag(free, where.tag);
-                return refused("a second copy of a key");
+                return refused();
             }
     }
     FAIL() << "no row has room";
@@ -340,49 +334,39 @@ TEST_F(ExactWideContent, WithAKeyThatNoLookupFindsIsRefused) {
     }
     ASSERT_TRUE(records().find(same.at(3)));
     ASSERT_FALSE(records().find(same.at(4)));
-    refused(text(15) + "a key that no lookup finds");
+    refused(text(15));
 }
 
 TEST_F(ExactWideContent, WithAnotherHeaderIsRefused) {
-    const std::pair<const char*, std::function<void(sieve_records&)>> faults[] = {
-        {"another magic", [](sieve_records& h) { h.magic++; }},
-        {"words 0x3", [](sieve_records& h) { h.words = 3; }},
-        {"form 2", [](sieve_records& h) { h.tagged = 2; }},
-        {"the plain form", [](sieve_records& h) { h.tagged = 0; }},
-        {"fields 0x0", [](sieve_records& h) { h.fields = 0; }},
-        {"other keys than its header says", [](sieve_records& h) { h.fields |= SIEVE_FIELD_SPORT; }},
-        {"other keys than its header says", [](sieve_records& h) { h.prefixes = 1; }},
-        {"lines, expected", [](sieve_records& h) { h.rows += 2; }},
-        {"rows, expected", [](sieve_records& h) { h.rows = 0; }},
-        {"room for 100000 keys", [](sieve_records& h) { h.most = 100'000; }},
-        {"the filter's first line says room for 199", [](sieve_records& h) { h.most = 199; }},
-        {"belongs elsewhere", [](sieve_records& h) { h.hash_key[2]++; }},
-        {"did not come to its end", [](sieve_records& h) { h.unsettled = 1; }},
+    const std::function<void(sieve_records&)> faults[] = {
+        [](sieve_records& h) { h.magic++; },       [](sieve_records& h) { h.words = 3; },
+        [](sieve_records& h) { h.tagged = 2; },    [](sieve_records& h) { h.tagged = 0; },
+        [](sieve_records& h) { h.fields = 0; },    [](sieve_records& h) { h.fields |= SIEVE_FIELD_SPORT; },
+        [](sieve_records& h) { h.prefixes = 1; },  [](sieve_records& h) { h.rows += 2; },
+        [](sieve_records& h) { h.rows = 0; },      [](sieve_records& h) { h.most = 100'000; },
+        [](sieve_records& h) { h.most = 199; },    [](sieve_records& h) { h.hash_key[2]++; },
+        [](sieve_records& h) { h.unsettled = 1; },
     };
-    for (const auto& [why, change] : faults) {
+    for (const auto& change : faults) {
         restore();
         change(records().header());
-        refused(why);
+        refused();
     }
-    const std::pair<const char*, std::function<void(sieve_lookup&)>> lookups[] = {
-        {"fields of other kinds", [](sieve_lookup& l) { l.hashes = 1; }},
-        {"fields of other kinds", [](sieve_lookup& l) { l.alpha = 1; }},
-        {"fields of other kinds", [](sieve_lookup& l) { l.probes = 1; }},
-        {"fields of other kinds", [](sieve_lookup& l) { l.shard_bits = 1; }},
-        {"expected 2 to 2", [](sieve_lookup& l) { l.choices = 3; }},
-        {"lines of records, expected one and a multiple of", [](sieve_lookup& l) { l.buckets--; }},
-        {"lines of records, expected one and a multiple of", [](sieve_lookup& l) { l.buckets = 1; }},
-        {"other keys than its header says", [](sieve_lookup& l) { l.fields |= SIEVE_FIELD_SPORT; }},
-        {"other keys than those that its header has the sum of", [](sieve_lookup& l) { l.hash_key[3]++; }},
+    const std::function<void(sieve_lookup&)> lookups[] = {
+        [](sieve_lookup& l) { l.hashes = 1; },    [](sieve_lookup& l) { l.alpha = 1; },
+        [](sieve_lookup& l) { l.probes = 1; },    [](sieve_lookup& l) { l.shard_bits = 1; },
+        [](sieve_lookup& l) { l.choices = 3; },   [](sieve_lookup& l) { l.buckets--; },
+        [](sieve_lookup& l) { l.buckets = 1; },   [](sieve_lookup& l) { l.fields |= SIEVE_FIELD_SPORT; },
+        [](sieve_lookup& l) { l.hash_key[3]++; },
     };
-    for (const auto& [why, change] : lookups) {
+    for (const auto& change : lookups) {
         restore();
         change(image.lookup());
-        refused(why);
+        refused();
     }
     restore();
     image.file().key_sum[0]++;
-    refused("other keys than those that its header has the sum of");
+    refused();
 }
 
 TEST_F(ExactWideContent, OfAnySortIsSurvived) {
