@@ -94,7 +94,8 @@ ifeq ($(origin GROUPED),undefined)
 GROUPED  := $(if $(wildcard $(B)/userspace),$(wildcard $(B)/userspace/libsieve/*/group_1.cpp),1)
 endif
 # These sources stay alone, since programs take them without the rest of their room, or need other options.
-SINGLE   := %/main.cpp %_kind.cpp $(filter userspace/front-end/%,$(USER_SRC)) tests/service/servers.cpp \
+SINGLE   := %/main.cpp %_kind.cpp tests/service/servers.cpp \
+	$(patsubst %,userspace/front-end/%.cpp,arguments format json_text output progress_bar remedy) \
 	$(addprefix userspace/libsieve/,control/spec/build_options.cpp filters/kinds/xorsat/xorsat_solver.cpp \
 	service/config/configuration_toml.cpp util/task_pool.cpp)
 # $(call objects,SOURCES,FOLDER): their objects in the folder.
@@ -107,16 +108,16 @@ objects_of = $(filter-out %/main.o $(call inside,$(filter $1/%,$(ROOMS))),$(filt
 # $(call libraries,ROOM...): each room is a library.
 libraries = $(foreach room,$(filter $1,$(ROOMS)),$(B)/rooms/$(subst /,-,$(room)).a)
 # The installed library.
-LIB_ROOMS := $(filter-out libsieve/service/% libsieve/fleet libsieve/bench,$(filter libsieve/%,$(ROOMS)))
+LIB_ROOMS := $(filter-out libsieve/service/% libsieve/fleet% libsieve/bench%,$(filter libsieve/%,$(ROOMS)))
 LIB_OBJ  := $(foreach room,$(LIB_ROOMS),$(call objects_of,$(room)))
 # What the unit tests link: all.
 UNIT_ROOMS := $(ROOMS)
 # What programs link: rooms below their own, but for those that only some of them need.
 LIBSIEVE := $(call libraries,$(LIB_ROOMS))
 SERVICE  := $(call libraries,libsieve/service/%) $(LIBSIEVE)
-FLEET    := $(call libraries,libsieve/fleet) $(SERVICE)
+FLEET    := $(call libraries,libsieve/fleet%) $(SERVICE)
 FRONT_END := $(call libraries,front-end)
-MEASURING := $(call libraries,libsieve/bench)
+MEASURING := $(call libraries,libsieve/bench%)
 SERVICE_TEST_OBJ := $(call objects,$(SERVICE_TEST_SRC),$(B))
 FLEET_TEST_OBJ := $(call objects,$(FLEET_TEST_SRC),$(B))
 UNIT_OBJ := $(call objects,$(UNIT_SRC),$(B))
@@ -201,7 +202,7 @@ $(B)/rooms/%.a:
 # Each program is its main() and the rooms that it links, its own the first.
 LINK      = mkdir -p $(@D) && $(CXX) $(CXXFLAGS) $(LDFLAGS) $^
 main_of   = $(B)/userspace/$1/main.o
-$(B)/xdp-sieve: $(call main_of,xdp-sieve) $(call libraries,xdp-sieve) $(FRONT_END) $(SERVICE)
+$(B)/xdp-sieve: $(call main_of,xdp-sieve) $(call libraries,xdp-sieve xdp-sieve/%) $(FRONT_END) $(SERVICE)
 	$(LINK) $(SERVICE_LIBS) $(LIBS) -o $@
 
 $(B)/xdp-sieved: $(call main_of,xdp-sieved) $(call libraries,xdp-sieved) $(FRONT_END) $(SERVICE)
@@ -209,7 +210,7 @@ $(B)/xdp-sieved: $(call main_of,xdp-sieved) $(call libraries,xdp-sieved) $(FRONT
 
 # The same two programs with a fleet.
 $(FLEET_PROGRAMS): $(B)/fleet/%: $(B)/userspace/xdp-sieve-fleet/%/main.o $(call libraries,xdp-sieve-fleet) \
-		$(call libraries,xdp-sieve xdp-sieved) $(FRONT_END) $(FLEET)
+		$(call libraries,xdp-sieve xdp-sieve/% xdp-sieved) $(FRONT_END) $(FLEET)
 	$(LINK) $(FLEET_LIBS) $(SERVICE_LIBS) $(LIBS) -o $@
 
 $(B)/sieve-lab: $(call main_of,sieve-lab) $(call libraries,sieve-lab sieve-lab/%) $(LIBSIEVE)

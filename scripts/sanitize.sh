@@ -63,7 +63,7 @@ for part in "${parts[@]}"; do
         ;;
     thread)
         build thread -fsanitize=thread unit-tests \
-            "UNIT_ROOMS=\$(filter-out libsieve/bench,\$(filter libsieve/% sieve-lab/analysis,\$(ROOMS)))" \
+            "UNIT_ROOMS=\$(filter-out libsieve/bench%,\$(filter libsieve/% sieve-lab/analysis,\$(ROOMS)))" \
             "UNIT_SRC=tests/unit/main.cpp tests/unit/messages.cpp $(
                 sources tests/model "${threaded_tests[@]/#/tests/unit/}"
             )"

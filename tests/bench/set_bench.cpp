@@ -15,7 +15,7 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/bench/bench_keys.hpp"
+#include "libsieve/bench/setup/bench_keys.hpp"
 #include "libsieve/build/measure.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/filters/exact_kind.hpp"

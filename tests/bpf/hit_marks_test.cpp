@@ -16,8 +16,8 @@
 
 #include "bpf/bounded.hpp"
 #include "bpf/images.hpp"
-#include "libsieve/bench/bench_keys.hpp"
-#include "libsieve/bench/bench_object.hpp"
+#include "libsieve/bench/setup/bench_keys.hpp"
+#include "libsieve/bench/setup/bench_object.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/kinds/exact/exact_lanes.hpp"

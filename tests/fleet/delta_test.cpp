@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // Differences of feeds: made and applied, and taken by nodes from a real store only if they are right.
-#include "libsieve/fleet/delta.hpp"
+#include "libsieve/fleet/servers/delta.hpp"
 
 #include <unistd.h>
 
 #include "fleet/fleet_test.hpp"
 #include "libsieve/fleet/blob_source.hpp"
-#include "libsieve/fleet/sha256.hpp"
+#include "libsieve/fleet/servers/sha256.hpp"
 #include "libsieve/util/write_all.hpp"
 
 namespace sieve::fleet::test {

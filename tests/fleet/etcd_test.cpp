@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "fleet/servers.hpp"
-#include "libsieve/fleet/etcd_view.hpp"
+#include "libsieve/fleet/servers/etcd_view.hpp"
 
 namespace sieve::fleet::test {
 namespace {

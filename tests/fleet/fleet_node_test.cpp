@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // A node whose children without privileges follow a real etcd and bring blobs from a real nginx.
-#include "libsieve/fleet/fleet_node.hpp"
+#include "libsieve/fleet/node/fleet_node.hpp"
 
 #include <sys/types.h>
 
@@ -12,10 +12,10 @@
 
 #include "fleet/servers.hpp"
 #include "fleet/stand_in.hpp"
-#include "libsieve/fleet/delta.hpp"
 #include "libsieve/fleet/fleet_status.hpp"
 #include "libsieve/fleet/publish.hpp"
-#include "libsieve/fleet/sha256.hpp"
+#include "libsieve/fleet/servers/delta.hpp"
+#include "libsieve/fleet/servers/sha256.hpp"
 
 namespace sieve::fleet::test {
 namespace {

@@ -16,13 +16,13 @@
 
 #include "fleet/servers.hpp"
 #include "fleet/stand_in.hpp"
-#include "libsieve/fleet/delta.hpp"
-#include "libsieve/fleet/etcd_paths.hpp"
 #include "libsieve/fleet/fleet_status.hpp"
-#include "libsieve/fleet/follower.hpp"
-#include "libsieve/fleet/node_keeper.hpp"
-#include "libsieve/fleet/object_store.hpp"
+#include "libsieve/fleet/node/follower.hpp"
+#include "libsieve/fleet/node/node_keeper.hpp"
 #include "libsieve/fleet/publish.hpp"
+#include "libsieve/fleet/servers/delta.hpp"
+#include "libsieve/fleet/servers/etcd_paths.hpp"
+#include "libsieve/fleet/servers/object_store.hpp"
 
 namespace sieve::fleet::test {
 

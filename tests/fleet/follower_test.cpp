@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/fleet/follower.hpp"
+#include "libsieve/fleet/node/follower.hpp"
 
 #include <random>
 
 #include "fleet/fleet_test.hpp"
-#include "libsieve/fleet/sha256.hpp"
+#include "libsieve/fleet/servers/sha256.hpp"
 
 namespace sieve::fleet::test {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "fleet/fleet_test.hpp"
 #include "fleet/wrong_clock.hpp"
-#include "libsieve/fleet/node_store.hpp"
-#include "libsieve/fleet/publication.hpp"
-#include "libsieve/fleet/sha256.hpp"
+#include "libsieve/fleet/manifest/publication.hpp"
+#include "libsieve/fleet/node/node_store.hpp"
+#include "libsieve/fleet/servers/sha256.hpp"
 
 namespace sieve::fleet::test {
 namespace {

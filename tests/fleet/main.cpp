@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // Tests of the fleet with real etcd and nginx.
-#include "libsieve/fleet/fleet_tasks.hpp"
+#include "libsieve/fleet/node/fleet_tasks.hpp"
 #include "service/own_network.hpp"
 
 int main(int argc, char** argv) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // Blobs in a real nginx: uploads, downloads that go on where they were, and blobs that are not what they
 // should be.
-#include "libsieve/fleet/object_store.hpp"
+#include "libsieve/fleet/servers/object_store.hpp"
 
 #include <fcntl.h>
 #include <sys/eventfd.h>
@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "fleet/servers.hpp"
-#include "libsieve/fleet/sha256.hpp"
+#include "libsieve/fleet/servers/sha256.hpp"
 
 namespace sieve::fleet::test {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "fleet/servers.hpp"
 #include "libsieve/control/spec/build_options.hpp"
-#include "libsieve/fleet/etcd_paths.hpp"
 #include "libsieve/fleet/fleet_status.hpp"
-#include "libsieve/fleet/sha256.hpp"
+#include "libsieve/fleet/servers/etcd_paths.hpp"
+#include "libsieve/fleet/servers/sha256.hpp"
 #include "libsieve/image/image.hpp"
 
 namespace sieve::fleet::test {

@@ -6,8 +6,8 @@
 
 #include "fleet/fleet_test.hpp"
 #include "fleet/wrong_clock.hpp"
-#include "libsieve/fleet/publication.hpp"
-#include "libsieve/fleet/rollout.hpp"
+#include "libsieve/fleet/manifest/publication.hpp"
+#include "libsieve/fleet/manifest/rollout.hpp"
 
 namespace sieve::fleet::test {
 namespace {

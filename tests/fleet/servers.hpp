@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "libsieve/fleet/etcd_client.hpp"
-#include "libsieve/fleet/object_store.hpp"
+#include "libsieve/fleet/servers/etcd_client.hpp"
+#include "libsieve/fleet/servers/object_store.hpp"
 #include "service/support.hpp"
 
 namespace sieve::fleet::test {

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "libsieve/fleet/local_node.hpp"
+#include "libsieve/fleet/node/local_node.hpp"
 #include "libsieve/service/monitor/log.hpp"
 #include "libsieve/util/digest.hpp"
 

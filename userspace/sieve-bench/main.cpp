@@ -25,7 +25,7 @@
 #include "front-end/output.hpp"
 #include "front-end/progress_bar.hpp"
 #include "front-end/remedy.hpp"
-#include "libsieve/bench/bench_keys.hpp"
+#include "libsieve/bench/setup/bench_keys.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/util/number.hpp"
 #include "libsieve/util/out_of_memory.hpp"

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "libsieve/util/version.hpp"
-#include "xdp-sieve/command.hpp"
+#include "xdp-sieve/arguments/command.hpp"
 
 namespace sieve::cli {
 

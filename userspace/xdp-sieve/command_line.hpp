@@ -7,7 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "xdp-sieve/context.hpp"
+#include "xdp-sieve/arguments/context.hpp"
 
 namespace sieve::cli {
 

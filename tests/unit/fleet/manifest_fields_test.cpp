@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/fleet/manifest_fields.hpp"
+#include "libsieve/fleet/manifest/manifest_fields.hpp"
 
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "libsieve/fleet/fields.hpp"
-#include "libsieve/fleet/sha256.hpp"
+#include "libsieve/fleet/manifest/fields.hpp"
+#include "libsieve/fleet/servers/sha256.hpp"
 #include "unit/fleet/sample_manifest.hpp"
 #include "unit/messages.hpp"
 

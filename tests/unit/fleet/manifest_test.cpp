@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/fleet/manifest.hpp"
+#include "libsieve/fleet/manifest/manifest.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "libsieve/fleet/acceptance.hpp"
-#include "libsieve/fleet/sha256.hpp"
+#include "libsieve/fleet/manifest/acceptance.hpp"
+#include "libsieve/fleet/servers/sha256.hpp"
 #include "unit/fleet/sample_manifest.hpp"
 #include "unit/messages.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // When a manifest counts as in force, with a daemon and a kernel whose every step the test makes.
-#include "libsieve/fleet/node_keeper.hpp"
+#include "libsieve/fleet/node/node_keeper.hpp"
 
 #include <cstdlib>
 #include <filesystem>
@@ -12,8 +12,8 @@
 
 #include <gtest/gtest.h>
 
-#include "libsieve/fleet/publication.hpp"
-#include "libsieve/fleet/sha256.hpp"
+#include "libsieve/fleet/manifest/publication.hpp"
+#include "libsieve/fleet/servers/sha256.hpp"
 #include "libsieve/util/digest.hpp"
 #include "unit/messages.hpp"
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/fleet/rollout.hpp"
+#include "libsieve/fleet/manifest/rollout.hpp"
 
 #include <cmath>
 #include <string>
 
 #include <gtest/gtest.h>
 
-#include "libsieve/fleet/node_report.hpp"
-#include "libsieve/fleet/sha256.hpp"
+#include "libsieve/fleet/manifest/node_report.hpp"
+#include "libsieve/fleet/servers/sha256.hpp"
 
 namespace sieve::fleet {
 namespace {

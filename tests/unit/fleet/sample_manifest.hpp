@@ -4,9 +4,9 @@
 
 #include <utility>
 
-#include "libsieve/fleet/manifest.hpp"
-#include "libsieve/fleet/sha256.hpp"
-#include "libsieve/fleet/signing_key.hpp"
+#include "libsieve/fleet/manifest/manifest.hpp"
+#include "libsieve/fleet/manifest/signing_key.hpp"
+#include "libsieve/fleet/servers/sha256.hpp"
 
 namespace sieve::fleet {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/fleet/signing_key.hpp"
+#include "libsieve/fleet/manifest/signing_key.hpp"
 
 #include <sys/stat.h>
 
@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libsieve/fleet/sha256.hpp"
+#include "libsieve/fleet/servers/sha256.hpp"
 #include "service/support.hpp"
 #include "unit/messages.hpp"
 

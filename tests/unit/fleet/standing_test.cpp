@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/fleet/standing.hpp"
+#include "libsieve/fleet/manifest/standing.hpp"
 
 #include <iterator>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "front-end/list_sources.hpp"
+#include "xdp-sieve/arguments/list_sources.hpp"
 
 #include <filesystem>
 

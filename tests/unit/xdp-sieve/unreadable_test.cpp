@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "xdp-sieve/unreadable.hpp"
+#include "xdp-sieve/reports/unreadable.hpp"
 
 #include <gtest/gtest.h>
 

@@ -9,8 +9,8 @@
 #include <bpf/libbpf.h>
 #include <sieve/policy.h>
 
-#include "libsieve/bench/bench_keys.hpp"
-#include "libsieve/bench/bench_object.hpp"
+#include "libsieve/bench/setup/bench_keys.hpp"
+#include "libsieve/bench/setup/bench_object.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/kinds/registry.hpp"

@@ -14,12 +14,12 @@
 #include <fmt/core.h>
 #include <sieve/policy.h>
 
-#include "libsieve/bench/bench_keys.hpp"
-#include "libsieve/bench/firewalls.hpp"
-#include "libsieve/bench/private_network.hpp"
-#include "libsieve/bench/senders.hpp"
-#include "libsieve/bench/veth_pair.hpp"
-#include "libsieve/bench/workplace.hpp"
+#include "libsieve/bench/setup/bench_keys.hpp"
+#include "libsieve/bench/setup/firewalls.hpp"
+#include "libsieve/bench/setup/private_network.hpp"
+#include "libsieve/bench/setup/senders.hpp"
+#include "libsieve/bench/setup/veth_pair.hpp"
+#include "libsieve/bench/setup/workplace.hpp"
 #include "libsieve/kernel/refusal.hpp"
 
 #include "bpf/bench/bench_control.h"

@@ -10,9 +10,9 @@
 #include <sieve/policy.h>
 
 #include "libsieve/bench/packet_bench.hpp"
-#include "libsieve/bench/private_network.hpp"
-#include "libsieve/bench/senders.hpp"
-#include "libsieve/bench/veth_pair.hpp"
+#include "libsieve/bench/setup/private_network.hpp"
+#include "libsieve/bench/setup/senders.hpp"
+#include "libsieve/bench/setup/veth_pair.hpp"
 #include "libsieve/kernel/filter_map.hpp"
 #include "libsieve/kernel/scratch.hpp"
 

@@ -5,10 +5,10 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/bench/bench_keys.hpp"
-#include "libsieve/bench/list_files.hpp"
-#include "libsieve/bench/private_network.hpp"
-#include "libsieve/bench/workplace.hpp"
+#include "libsieve/bench/setup/bench_keys.hpp"
+#include "libsieve/bench/setup/list_files.hpp"
+#include "libsieve/bench/setup/private_network.hpp"
+#include "libsieve/bench/setup/workplace.hpp"
 
 namespace sieve::bench {
 

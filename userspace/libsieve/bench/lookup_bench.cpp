@@ -12,9 +12,9 @@
 #include <sieve/policy.h>
 
 #include "bpf/bench/bench_control.h"
-#include "libsieve/bench/bench_keys.hpp"
-#include "libsieve/bench/frames.hpp"
-#include "libsieve/bench/peers.hpp"
+#include "libsieve/bench/setup/bench_keys.hpp"
+#include "libsieve/bench/setup/frames.hpp"
+#include "libsieve/bench/setup/peers.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/kernel/exact_set.hpp"

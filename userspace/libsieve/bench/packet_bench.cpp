@@ -12,7 +12,7 @@
 #include <sieve/policy.h>
 
 #include "bpf/bench/bench_control.h"
-#include "libsieve/bench/frames.hpp"
+#include "libsieve/bench/setup/frames.hpp"
 #include "libsieve/kernel/filter_map.hpp"
 #include "libsieve/kernel/refusal.hpp"
 #include "libsieve/kernel/scratch.hpp"

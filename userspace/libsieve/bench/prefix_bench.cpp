@@ -13,10 +13,10 @@
 #include <fmt/core.h>
 #include <sieve/policy.h>
 
-#include "libsieve/bench/frames.hpp"
-#include "libsieve/bench/list_files.hpp"
-#include "libsieve/bench/peers.hpp"
-#include "libsieve/bench/routing_table.hpp"
+#include "libsieve/bench/setup/frames.hpp"
+#include "libsieve/bench/setup/list_files.hpp"
+#include "libsieve/bench/setup/peers.hpp"
+#include "libsieve/bench/setup/routing_table.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/feeds/feed.hpp"
 #include "libsieve/filters/address_set.hpp"

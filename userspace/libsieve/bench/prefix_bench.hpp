@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "libsieve/bench/bench_object.hpp"
-#include "libsieve/bench/summary.hpp"
+#include "libsieve/bench/setup/bench_object.hpp"
+#include "libsieve/bench/setup/summary.hpp"
 #include "libsieve/util/progress.hpp"
 #include "libsieve/util/result.hpp"
 

@@ -19,9 +19,9 @@
 #include <sieve/ports.h>
 
 #include "bpf/bench/reply_control.h"
-#include "libsieve/bench/bench_object.hpp"
-#include "libsieve/bench/frames.hpp"
-#include "libsieve/bench/private_network.hpp"
+#include "libsieve/bench/setup/bench_object.hpp"
+#include "libsieve/bench/setup/frames.hpp"
+#include "libsieve/bench/setup/private_network.hpp"
 #include "libsieve/kernel/flow_memory.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "libsieve/kernel/refusal.hpp"

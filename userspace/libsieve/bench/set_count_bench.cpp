@@ -10,8 +10,8 @@
 #include <fmt/core.h>
 
 #include "bpf/bench/bench_control.h"
-#include "libsieve/bench/bench_keys.hpp"
 #include "libsieve/bench/packet_bench.hpp"
+#include "libsieve/bench/setup/bench_keys.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/filters/joint/joint_filter.hpp"
 #include "libsieve/image/header.hpp"

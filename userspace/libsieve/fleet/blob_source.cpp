@@ -17,7 +17,7 @@
 
 #include "libsieve/control/spec/source.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/fleet/sha256.hpp"
+#include "libsieve/fleet/servers/sha256.hpp"
 #include "libsieve/image/header.hpp"
 #include "libsieve/service/state/state_directory.hpp"
 #include "libsieve/util/input.hpp"

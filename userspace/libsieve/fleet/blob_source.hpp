@@ -6,7 +6,7 @@
 
 #include "libsieve/control/spec/observer.hpp"
 #include "libsieve/control/spec/set_spec.hpp"
-#include "libsieve/fleet/manifest.hpp"
+#include "libsieve/fleet/manifest/manifest.hpp"
 #include "libsieve/util/result.hpp"
 #include "libsieve/util/unique_fd.hpp"
 

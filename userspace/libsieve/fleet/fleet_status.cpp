@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "libsieve/fleet/etcd_paths.hpp"
+#include "libsieve/fleet/servers/etcd_paths.hpp"
 
 namespace sieve::fleet {
 

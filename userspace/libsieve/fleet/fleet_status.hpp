@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "libsieve/fleet/fleet_access.hpp"
-#include "libsieve/fleet/node_report.hpp"
-#include "libsieve/fleet/publication.hpp"
+#include "libsieve/fleet/manifest/fleet_access.hpp"
+#include "libsieve/fleet/manifest/node_report.hpp"
+#include "libsieve/fleet/manifest/publication.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::fleet {

@@ -8,10 +8,10 @@
 
 #include "libsieve/control/table/prepare.hpp"
 #include "libsieve/fleet/blob_source.hpp"
-#include "libsieve/fleet/delta.hpp"
-#include "libsieve/fleet/etcd_client.hpp"
-#include "libsieve/fleet/etcd_paths.hpp"
-#include "libsieve/fleet/sha256.hpp"
+#include "libsieve/fleet/servers/delta.hpp"
+#include "libsieve/fleet/servers/etcd_client.hpp"
+#include "libsieve/fleet/servers/etcd_paths.hpp"
+#include "libsieve/fleet/servers/sha256.hpp"
 #include "libsieve/service/download/url.hpp"
 #include "libsieve/util/write_all.hpp"
 

@@ -8,10 +8,10 @@
 
 #include "libsieve/control/spec/observer.hpp"
 #include "libsieve/control/spec/set_spec.hpp"
-#include "libsieve/fleet/fleet_access.hpp"
-#include "libsieve/fleet/manifest.hpp"
-#include "libsieve/fleet/object_store.hpp"
-#include "libsieve/fleet/publication.hpp"
+#include "libsieve/fleet/manifest/fleet_access.hpp"
+#include "libsieve/fleet/manifest/manifest.hpp"
+#include "libsieve/fleet/manifest/publication.hpp"
+#include "libsieve/fleet/servers/object_store.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::fleet {

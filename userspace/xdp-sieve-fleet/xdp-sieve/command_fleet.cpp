@@ -13,12 +13,12 @@
 #include "front-end/output.hpp"
 #include "libsieve/fleet/fleet_status.hpp"
 #include "libsieve/fleet/publish.hpp"
-#include "libsieve/fleet/sha256.hpp"
+#include "libsieve/fleet/servers/sha256.hpp"
 #include "libsieve/util/printable.hpp"
 #include "xdp-sieve-fleet/xdp-sieve/fleet_arguments.hpp"
 #include "xdp-sieve-fleet/xdp-sieve/fleet_commands.hpp"
-#include "xdp-sieve/command.hpp"
-#include "xdp-sieve/watch.hpp"
+#include "xdp-sieve/arguments/command.hpp"
+#include "xdp-sieve/arguments/watch.hpp"
 
 namespace sieve::cli {
 

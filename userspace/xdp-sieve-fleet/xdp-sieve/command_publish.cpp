@@ -14,8 +14,8 @@
 #include "libsieve/fleet/publish.hpp"
 #include "xdp-sieve-fleet/xdp-sieve/fleet_arguments.hpp"
 #include "xdp-sieve-fleet/xdp-sieve/fleet_commands.hpp"
-#include "xdp-sieve/command.hpp"
-#include "xdp-sieve/geo_data.hpp"
+#include "xdp-sieve/arguments/command.hpp"
+#include "xdp-sieve/arguments/geo_data.hpp"
 
 namespace sieve::cli {
 

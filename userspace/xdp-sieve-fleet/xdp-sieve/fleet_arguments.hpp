@@ -6,8 +6,8 @@
 #include <string>
 
 #include "front-end/arguments.hpp"
-#include "libsieve/fleet/fleet_access.hpp"
-#include "libsieve/fleet/manifest.hpp"
+#include "libsieve/fleet/manifest/fleet_access.hpp"
+#include "libsieve/fleet/manifest/manifest.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::cli {

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "libsieve/control/real_kernel.hpp"
-#include "libsieve/fleet/fleet_node.hpp"
-#include "libsieve/fleet/fleet_tasks.hpp"
+#include "libsieve/fleet/node/fleet_node.hpp"
+#include "libsieve/fleet/node/fleet_tasks.hpp"
 #include "libsieve/service/sources/gather.hpp"
 #include "xdp-sieved/daemon_program.hpp"
 

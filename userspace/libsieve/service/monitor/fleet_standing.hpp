@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // How this host stands in its fleet, for metrics and the status page. The fleet tells the statistics
-// (libsieve/fleet/standing.hpp).
+// (libsieve/fleet/manifest/standing.hpp).
 #pragma once
 
 #include <chrono>

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/fleet/node/local_node.hpp"
+
+#include <algorithm>
+
+#include "libsieve/control/spec/set_action.hpp"
+#include "libsieve/service/live/live_set.hpp"
+
+namespace sieve::fleet {
+
+std::map<std::string, LocalSet> HostNode::sets() const {
+    const service::watching::StatisticsCopy record = statistics_.record();
+    std::map<std::string, LocalSet> sets;
+    for (const service::SetConfiguration& set : record.configuration.sets) {
+        LocalSet& local = sets[set.name];
+        if (set.action) local.action = control::action_name(set.action->action);
+        local.in_place = service::live::is_live(set);
+        const auto found = record.sets.find(set.name);
+        if (found == record.sets.end()) continue;
+        const service::watching::SetHistory& history = found->second;
+        local.begun = history.begun;
+        local.ended = history.ended;
+        if (history.last) local.trouble = history.last->message;
+        if (!history.last_good) continue;
+        local.identity = history.last_good->identity;
+        for (const service::SourceProvenance& source : history.last_good->sources)
+            local.contents.push_back(source.digest);
+    }
+    return sets;
+}
+
+Result<FiltersInForce> HostNode::running() const {
+    SIEVE_ASSIGN(const std::vector<control::Sample> samples, control::take_samples(kernel_, {}));
+    const service::watching::StatisticsCopy record = statistics_.record();
+    FiltersInForce running;
+    for (const control::Sample& sample : samples) {
+        const service::InterfaceConfiguration* entry =
+            service::entry_for(record.configuration, sample.interface, sample.point);
+        if (entry == nullptr) continue;
+        for (const control::SetStatus& set : sample.table.sets)
+            if (std::ranges::find(entry->sets, set.set.name) != entry->sets.end())
+                running.identities[set.set.name].insert(set.identity());
+    }
+    for (const auto& [hook, error] : record.hook_errors) running.trouble = error;
+    return running;
+}
+
+void HostNode::note(const service::watching::FleetStanding& standing) const {
+    statistics_.note_fleet(standing);
+}
+
+NodeTraffic HostNode::traffic() const {
+    NodeTraffic traffic;
+    const auto samples = statistics_.observe(kernel_);
+    if (!samples) return traffic;
+    for (const control::Sample& sample : *samples) {
+        const service::watching::HookId hook{sample.interface, sample.point};
+        const service::watching::HookTotals totals = statistics_.totals(hook);
+        traffic.packets += totals.passed.packets + totals.dropped.packets + totals.redirected.packets;
+        traffic.dropped += totals.dropped.packets;
+        for (const control::SetStatus& set : sample.table.sets)
+            traffic.matched += statistics_.totals(hook, set.set.name).matches.packets;
+    }
+    return traffic;
+}
+
+} // namespace sieve::fleet

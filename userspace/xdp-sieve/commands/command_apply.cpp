@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// xdp-sieve apply: makes the host match a configuration, once. A second run has nothing to do.
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "front-end/format.hpp"
+#include "front-end/json_text.hpp"
+#include "front-end/output.hpp"
+#include "front-end/remedy.hpp"
+#include "libsieve/control/access/hold_lock.hpp"
+#include "libsieve/control/real_kernel.hpp"
+#include "libsieve/kernel/libbpf_log.hpp"
+#include "libsieve/service/config/configuration_reader.hpp"
+#include "libsieve/service/config/configuration_secrets.hpp"
+#include "libsieve/service/lists/list_change.hpp"
+#include "libsieve/service/live/live_updater.hpp"
+#include "libsieve/service/live/range_set_configuration.hpp"
+#include "libsieve/service/reconcile/cycle.hpp"
+#include "libsieve/service/reconcile/lockout.hpp"
+#include "xdp-sieve/arguments/command.hpp"
+#include "xdp-sieve/arguments/safety_arguments.hpp"
+#include "xdp-sieve/reports/apply_report.hpp"
+
+namespace sieve::cli {
+
+namespace {
+
+struct ApplyArguments {
+    std::string path = service::standard_configuration;
+    std::string named{}; // the same with --config
+    bool check = false;
+    bool diff = false;
+    SafetyArguments safety;
+};
+
+std::uint64_t entries_of(const service::SetSurvey& survey) {
+    if (survey.changed()) return survey.examined->entries();
+    return survey.before() ? survey.before()->entries : 0;
+}
+
+Result<std::vector<service::SetSurvey>> survey(const service::Configuration& configuration,
+                                               const service::StateDirectory& state, Context& context) {
+    service::RealHostAddresses host({}, {}, observer(context).remark);
+    return service::survey_sets(configuration, state, host, {}, observer(context));
+}
+
+// Reads everything that there is to read, and changes nothing.
+Result<Exit> run_check(const ApplyArguments& arguments, const service::Configuration& configuration,
+                       Context& context) {
+    const service::StateDirectory state = service::StateDirectory::look(
+        configuration.state_directory, service::standard_spare(configuration.state_directory));
+    SIEVE_ASSIGN(const std::vector<service::SetSurvey> surveys, survey(configuration, state, context));
+    if (const std::optional<Error> error = service::first_failure(surveys, {})) return tl::unexpected(*error);
+    if (context.json) {
+        nlohmann::json out = {{"configuration", arguments.path},
+                              {"interfaces", configuration.interfaces.size()},
+                              {"sets", nlohmann::json::array()}};
+        for (const service::SetSurvey& set : surveys)
+            out["sets"].push_back({{"name", set.set->name}, {"entries", entries_of(set)}});
+        print_out("{}\n", json_text(out));
+    } else if (!context.quiet) {
+        print_out(
+            "{} is correct: {}, {}\n", arguments.path,
+            format_counted(configuration.interfaces.size(), "entry for interfaces", "entries for interfaces"),
+            format_counted(surveys.size(), "set"));
+        for (const service::SetSurvey& set : surveys)
+            print_out("  set {}: {}\n", set.set->name, format_counted(entries_of(set), "entry", "entries"));
+    }
+    return Exit::done;
+}
+
+// Compares a set's list with the last good one: which entries are new, and which are gone.
+Result<service::ListChange> list_change(const service::SetSurvey& survey,
+                                        const service::StateDirectory& state) {
+    Feed before(survey.set->feed.fields);
+    if (survey.before()) {
+        // If the last good list has other fields, nothing in it compares with the new list.
+        if (auto list = service::last_good_list(*survey.set, *survey.before(), state))
+            before = std::move(*list);
+    }
+    // An image cannot list its keys.
+    const std::optional<Feed>& now = survey.examined->read->list;
+    return service::compare_lists(before, now ? *now : Feed(survey.set->feed.fields));
+}
+
+Result<Exit> run_diff(const ApplyArguments& arguments, const service::Configuration& configuration,
+                      Context& context) {
+    const service::StateDirectory state = service::StateDirectory::look(
+        configuration.state_directory, service::standard_spare(configuration.state_directory));
+    SIEVE_ASSIGN(const std::vector<service::SetSurvey> surveys, survey(configuration, state, context));
+    control::RealKernel kernel;
+    SIEVE_ASSIGN(const std::vector<service::ManagedHook> managed, state.hooks(observer(context).remark));
+    SIEVE_ASSIGN(const service::Pauses pauses, service::read_pauses(state.path()));
+    service::ReconcilePlan plan =
+        service::make_plan(kernel, configuration, service::wanted_versions(surveys), managed, pauses);
+    service::refuse_lockouts(plan, surveys, state);
+    if (const std::optional<Error> error = service::first_failure(surveys, plan))
+        return tl::unexpected(*error);
+    nlohmann::json out = {{"configuration", arguments.path},
+                          {"changes", !plan.nothing_to_do()},
+                          {"hooks", nlohmann::json::array()},
+                          {"sets", nlohmann::json::array()}};
+    std::string text;
+    for (const service::HookPlan& hook : plan.hooks) {
+        out["hooks"].push_back(to_json(hook));
+        text += describe(hook, false);
+    }
+    for (const service::SetSurvey& set : surveys) {
+        nlohmann::json& entry =
+            out["sets"].emplace_back(nlohmann::json{{"name", set.set->name}, {"entries", entries_of(set)}});
+        if (!set.changed()) continue;
+        SIEVE_ASSIGN(const service::ListChange change, list_change(set, state));
+        entry["list"] = to_json(change);
+        text += describe(set.set->name, entries_of(set), change);
+    }
+    if (context.json)
+        print_out("{}\n", json_text(out));
+    else
+        print_out("{}", text.empty() ? "nothing to do\n" : text);
+    return Exit::done;
+}
+
+// The first failure, with a note of what was changed in spite of it.
+std::optional<Error> failure_of(const service::CycleReport& report) {
+    std::string changed;
+    std::optional<Error> error;
+    for (const service::HookReport& hook : report.hooks) {
+        if (hook.error && !error) error = hook.error;
+        if (hook.carried_out && hook.plan.step != service::HookStep::nothing)
+            changed += (changed.empty() ? "" : ", ") + hook.plan.interface;
+    }
+    if (error && !changed.empty()) error->message += fmt::format("; changed before: {}", changed);
+    return error;
+}
+
+void print(const ApplyArguments& arguments, const service::CycleReport& report, const Context& context) {
+    if (context.json) {
+        nlohmann::json out = {{"configuration", arguments.path},
+                              {"changed", report.changed},
+                              {"hooks", nlohmann::json::array()},
+                              {"sets", nlohmann::json::array()}};
+        for (const service::HookReport& hook : report.hooks) {
+            nlohmann::json& entry = out["hooks"].emplace_back(to_json(hook.plan));
+            entry["program_id"] = hook.done.program_id;
+        }
+        for (const service::SetReport& set : report.sets) {
+            nlohmann::json entry = set.last_good ? to_json(*set.last_good) : nlohmann::json::object();
+            entry["name"] = set.name;
+            entry["replaced"] = set.outcome == service::SetOutcome::replaced;
+            entry["milliseconds"] = to_json(set.times);
+            out["sets"].push_back(std::move(entry));
+        }
+        print_out("{}\n", json_text(out));
+        return;
+    }
+    if (context.quiet) return;
+    if (!report.changed) print_out("nothing to do\n");
+    for (const service::HookReport& hook : report.hooks)
+        if (hook.carried_out) print_out("{}", describe(hook.plan, true));
+    for (const service::SetReport& set : report.sets)
+        if (set.outcome == service::SetOutcome::replaced)
+            print_out("set {}: {}, {}, {}\n", set.name,
+                      format_counted(set.last_good->entries, "entry", "entries"),
+                      format_bytes(set.last_good->bytes),
+                      set.last_good->expected_fpr == 0
+                          ? "no false positives"
+                          : "expected false positive rate " + format_rate(set.last_good->expected_fpr));
+}
+
+// Until this returns, a progress bar may be on the terminal.
+Result<service::CycleReport> run_cycle(const control::Safety& safety,
+                                       const service::Configuration& configuration, const Context& context) {
+    control::RealKernel kernel;
+    SIEVE_TRY(kernel.may_load_programs());
+    const control::Observer listener = observer(context);
+    const std::string& path = configuration.state_directory;
+    SIEVE_ASSIGN(
+        const service::StateDirectory state,
+        service::StateDirectory::open(path, control::lock_patience, listener.waiting,
+                                      {.spare = service::standard_spare(path), .tell = listener.remark}));
+    state.mend();
+    service::RealHostAddresses host({}, {}, listener.remark);
+    SIEVE_ASSIGN(service::SandboxSettings sandbox, service::standard_sandbox());
+    // Several sets are read and built at a time.
+    sandbox.progress = [&listener, one_at_a_time = std::make_shared<std::mutex>()](std::string_view stage,
+                                                                                   double share) {
+        const std::lock_guard lock(*one_at_a_time);
+        listener.progress(stage, share);
+    };
+    SIEVE_TRY(service::live::make_first_images(configuration, kernel, state, host, sandbox));
+    auto report = service::run_cycle(kernel, configuration, state, host,
+                                     {.sandbox = sandbox, .confirm_within = safety.confirm_within}, listener);
+    if (const std::optional<std::string> why = state.trouble())
+        listener.remark(*why + "; what cannot be written is kept in memory, until the machine ends");
+    return report;
+}
+
+Result<Exit> run_apply(ApplyArguments& arguments, const service::Configuration& configuration,
+                       Context& context) {
+    SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety(context));
+    SIEVE_ASSIGN(const service::CycleReport report, run_cycle(safety, configuration, context));
+    context.changed = report.changed;
+    for (const service::HookReport& hook : report.hooks) {
+        for (const std::string& text : hook.done.remarks) remark(context, text);
+        for (const control::Warning& warning : hook.done.warnings) remark(context, warning_text(warning));
+    }
+    if (std::optional<Error> error = failure_of(report)) return tl::unexpected(std::move(*error));
+    print(arguments, report, context);
+    if (report.changed) arguments.safety.remark_on({}, context);
+    return Exit::done;
+}
+
+Result<Exit> run(ApplyArguments& arguments, Context& context) {
+    kernel::set_verbose(context.verbose);
+    if (arguments.check && arguments.diff)
+        return invalid_request("--check and --diff: expected only one of them");
+    if (!arguments.named.empty()) {
+        if (arguments.path != service::standard_configuration && arguments.path != arguments.named)
+            return invalid_request(fmt::format("{} and --config {}: expected one configuration",
+                                               arguments.path, arguments.named));
+        arguments.path = arguments.named;
+    }
+    SIEVE_ASSIGN(service::Configuration written, service::load_configuration(arguments.path));
+    SIEVE_ASSIGN(const service::Configuration configuration,
+                 service::live::with_range_sets(std::move(written)));
+    for (const service::SetConfiguration& set : configuration.sets) {
+        if (service::follows_bans(set))
+            remark(context,
+                   fmt::format("set {}: only xdp-sieved follows bans; what is in force stays", set.name));
+        if (const service::CrowdsecSpec* stream = service::followed_stream(set))
+            remark(context, fmt::format("set {}: only xdp-sieved follows {}; what is in force stays",
+                                        set.name, service::source_name(*stream)));
+    }
+    for (const std::string& exposed : service::exposed_passwords(configuration)) remark(context, exposed);
+    if (arguments.check) return run_check(arguments, configuration, context);
+    if (arguments.diff) return run_diff(arguments, configuration, context);
+    return run_apply(arguments, configuration, context);
+}
+
+} // namespace
+
+void add_apply(CLI::App& app, Context& context) {
+    add_command(
+        app, context, "apply", "put a configuration in force: its sets on its interfaces",
+        [&context](Arguments command) -> Action {
+            auto arguments = std::make_shared<ApplyArguments>();
+            command.add("CONFIG", arguments->path, "the configuration").show_default();
+            command.add("--config", arguments->named, "likewise, as xdp-sieved takes it").called("CONFIG");
+            command.add_flag("--check", arguments->check,
+                             "only read configuration and lists; needs no root, touches nothing");
+            command.add_flag("--diff", arguments->diff, "only show what would change");
+            arguments->safety.add_confirm_to(command);
+            return [arguments, &context] { return run(*arguments, context); };
+        });
+}
+
+} // namespace sieve::cli
