@@ -51,8 +51,8 @@ $(B)/userspace/libsieve/analysis/%.o $(B)/userspace/sieve-lab/analysis/%.o: CXXF
 # Rooms that decide, talk and report compile in three quarters of the time so. Lists, keys, filters and what changes
 # tables are in other rooms.
 QUICK    := $(addprefix libsieve/service/,config contact daemon download monitor reconcile safety sandbox sources) \
-	$(addprefix libsieve/control/,access joint query safety spec table) libsieve/fleet libsieve/api \
-	front-end xdp-sieve xdp-sieved xdp-sieve-fleet sieve-bench
+	$(addprefix libsieve/control/,access joint query safety spec table) $(addprefix libsieve/kernel/,hooks host programs) \
+	libsieve/fleet libsieve/api front-end xdp-sieve xdp-sieved xdp-sieve-fleet sieve-bench
 $(QUICK:%=$(B)/userspace/%/%.o) $(B)/userspace/sieve-lab/main.o: CXXFLAGS += -O1
 # Most tests, too. Those that compute much themselves are worth more of the compiler's time.
 $(B)/tests/%.o: COMPILER = $(TEST_CXX)

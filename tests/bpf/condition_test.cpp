@@ -20,9 +20,9 @@
 #include "libsieve/control/spec/condition.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/joint/joint_filter.hpp"
-#include "libsieve/kernel/exact_set.hpp"
-#include "libsieve/kernel/scratch.hpp"
-#include "libsieve/kernel/stats.hpp"
+#include "libsieve/kernel/maps/exact_set.hpp"
+#include "libsieve/kernel/maps/stats.hpp"
+#include "libsieve/kernel/programs/scratch.hpp"
 
 namespace sieve {
 namespace {

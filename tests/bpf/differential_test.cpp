@@ -19,8 +19,8 @@
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/kernel/filter_map.hpp"
-#include "libsieve/kernel/scratch.hpp"
+#include "libsieve/kernel/maps/filter_map.hpp"
+#include "libsieve/kernel/programs/scratch.hpp"
 #include "libsieve/packets/carrier.hpp"
 #include "model/image_model.hpp"
 

@@ -14,7 +14,7 @@
 #include "bpf/images.hpp"
 #include "libsieve/filters/distinct_hashes.hpp"
 #include "libsieve/filters/kinds/dleft/dleft_builder.hpp"
-#include "libsieve/kernel/scratch.hpp"
+#include "libsieve/kernel/programs/scratch.hpp"
 #include "libsieve/packets/carrier.hpp"
 
 namespace sieve::kernel {

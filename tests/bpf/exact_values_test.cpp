@@ -13,8 +13,8 @@
 #include "bpf/images.hpp"
 #include "libsieve/filters/kinds/exact/exact_ends.hpp"
 #include "libsieve/filters/kinds/exact/exact_table.hpp"
-#include "libsieve/kernel/filter_map.hpp"
-#include "libsieve/kernel/scratch.hpp"
+#include "libsieve/kernel/maps/filter_map.hpp"
+#include "libsieve/kernel/programs/scratch.hpp"
 #include "libsieve/packets/carrier.hpp"
 #include "libsieve/util/clock.hpp"
 

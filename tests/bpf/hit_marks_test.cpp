@@ -22,9 +22,9 @@
 #include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/kinds/exact/exact_lanes.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/kernel/grace_period.hpp"
-#include "libsieve/kernel/mapped_filter.hpp"
-#include "libsieve/kernel/scratch.hpp"
+#include "libsieve/kernel/host/grace_period.hpp"
+#include "libsieve/kernel/maps/mapped_filter.hpp"
+#include "libsieve/kernel/programs/scratch.hpp"
 #include "libsieve/keys/address_range.hpp"
 #include "libsieve/packets/carrier.hpp"
 

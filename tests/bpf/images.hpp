@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "libsieve/image/image.hpp"
-#include "libsieve/kernel/filter_map.hpp"
+#include "libsieve/kernel/maps/filter_map.hpp"
 #include "libsieve/keys/key_set.hpp"
 
 namespace sieve::test {

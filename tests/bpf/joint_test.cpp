@@ -17,9 +17,9 @@
 #include "bpf/images.hpp"
 #include "bpf/packet.hpp"
 #include "libsieve/filters/joint/joint_filter.hpp"
-#include "libsieve/kernel/joint_preflight.hpp"
-#include "libsieve/kernel/scratch.hpp"
-#include "libsieve/kernel/stats.hpp"
+#include "libsieve/kernel/maps/stats.hpp"
+#include "libsieve/kernel/programs/joint_preflight.hpp"
+#include "libsieve/kernel/programs/scratch.hpp"
 
 namespace sieve {
 namespace {

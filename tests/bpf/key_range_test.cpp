@@ -24,8 +24,8 @@
 #include "libsieve/feeds/feed.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/kernel/exact_set.hpp"
-#include "libsieve/kernel/preflight.hpp"
+#include "libsieve/kernel/maps/exact_set.hpp"
+#include "libsieve/kernel/programs/preflight.hpp"
 #include "libsieve/packets/carrier.hpp"
 #include "model/image_model.hpp"
 

@@ -10,7 +10,7 @@
 
 #include <sieve/policy.h>
 
-#include "libsieve/kernel/bpf_object.hpp"
+#include "libsieve/kernel/programs/bpf_object.hpp"
 
 namespace sieve {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "bpf/images.hpp"
 #include "bpf/packet.hpp"
-#include "libsieve/kernel/scratch.hpp"
-#include "libsieve/kernel/stats.hpp"
+#include "libsieve/kernel/maps/stats.hpp"
+#include "libsieve/kernel/programs/scratch.hpp"
 #include "libsieve/util/clock.hpp"
 
 namespace sieve {

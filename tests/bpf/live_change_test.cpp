@@ -30,9 +30,9 @@
 #include "libsieve/analysis/binomial.hpp"
 #include "libsieve/filters/kinds/ddlcbf/ddlcbf_filter.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/kernel/mapped_filter.hpp"
-#include "libsieve/kernel/scratch.hpp"
-#include "libsieve/kernel/stats.hpp"
+#include "libsieve/kernel/maps/mapped_filter.hpp"
+#include "libsieve/kernel/maps/stats.hpp"
+#include "libsieve/kernel/programs/scratch.hpp"
 #include "libsieve/packets/carrier.hpp"
 
 namespace sieve::kernel {

@@ -15,9 +15,9 @@
 #include "libsieve/build/key_changes.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
-#include "libsieve/kernel/exact_set.hpp"
-#include "libsieve/kernel/mapped_filter.hpp"
-#include "libsieve/kernel/scratch.hpp"
+#include "libsieve/kernel/maps/exact_set.hpp"
+#include "libsieve/kernel/maps/mapped_filter.hpp"
+#include "libsieve/kernel/programs/scratch.hpp"
 #include "libsieve/packets/carrier.hpp"
 
 namespace sieve::kernel {

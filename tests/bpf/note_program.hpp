@@ -15,7 +15,7 @@
 #include <sieve/policy.h>
 
 #include "bpf/packet.hpp"
-#include "libsieve/kernel/flow_memory.hpp"
+#include "libsieve/kernel/hooks/flow_memory.hpp"
 #include "sieve_note.skel.h"
 
 namespace sieve::test {

@@ -12,7 +12,7 @@
 #include <sieve/policy.h>
 
 #include "bpf/packet.hpp"
-#include "libsieve/kernel/scratch.hpp"
+#include "libsieve/kernel/programs/scratch.hpp"
 #include "model/parse_model.hpp"
 
 namespace sieve {

@@ -15,9 +15,9 @@
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/feeds/feed.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
-#include "libsieve/kernel/filter_map.hpp"
-#include "libsieve/kernel/preflight.hpp"
-#include "libsieve/kernel/scratch.hpp"
+#include "libsieve/kernel/maps/filter_map.hpp"
+#include "libsieve/kernel/programs/preflight.hpp"
+#include "libsieve/kernel/programs/scratch.hpp"
 #include "libsieve/packets/carrier.hpp"
 #include "model/image_model.hpp"
 

@@ -13,9 +13,9 @@
 #include "bpf/bounded.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
-#include "libsieve/kernel/filter_map.hpp"
-#include "libsieve/kernel/preflight.hpp"
-#include "libsieve/kernel/scratch.hpp"
+#include "libsieve/kernel/maps/filter_map.hpp"
+#include "libsieve/kernel/programs/preflight.hpp"
+#include "libsieve/kernel/programs/scratch.hpp"
 #include "libsieve/packets/carrier.hpp"
 #include "libsieve/util/unique_fd.hpp"
 

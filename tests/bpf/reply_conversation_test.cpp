@@ -15,8 +15,8 @@
 #include "bpf/images.hpp"
 #include "bpf/note_program.hpp"
 #include "bpf/talk.hpp"
-#include "libsieve/kernel/flow_memory.hpp"
-#include "libsieve/kernel/scratch.hpp"
+#include "libsieve/kernel/hooks/flow_memory.hpp"
+#include "libsieve/kernel/programs/scratch.hpp"
 #include "model/reply_model.hpp"
 
 namespace sieve {

@@ -15,9 +15,9 @@
 #include "bpf/images.hpp"
 #include "bpf/note_program.hpp"
 #include "bpf/packet.hpp"
-#include "libsieve/kernel/flow_memory.hpp"
-#include "libsieve/kernel/scratch.hpp"
-#include "libsieve/kernel/stats.hpp"
+#include "libsieve/kernel/hooks/flow_memory.hpp"
+#include "libsieve/kernel/maps/stats.hpp"
+#include "libsieve/kernel/programs/scratch.hpp"
 
 namespace sieve {
 namespace {

@@ -17,8 +17,8 @@
 
 #include "bpf/images.hpp"
 #include "bpf/note_program.hpp"
-#include "libsieve/kernel/bpf_object.hpp"
-#include "libsieve/kernel/skeleton.hpp"
+#include "libsieve/kernel/programs/bpf_object.hpp"
+#include "libsieve/kernel/programs/skeleton.hpp"
 
 namespace sieve::kernel {
 namespace {

@@ -25,7 +25,7 @@
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/feeds/text/list_format.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/kernel/libbpf_log.hpp"
+#include "libsieve/kernel/host/libbpf_log.hpp"
 
 namespace sieve::cli {
 

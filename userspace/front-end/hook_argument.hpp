@@ -6,7 +6,7 @@
 
 #include "front-end/arguments.hpp"
 #include "libsieve/control/access/in_force.hpp"
-#include "libsieve/kernel/hooks/hook_point.hpp"
+#include "libsieve/kernel/programs/hook_point.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::cli {

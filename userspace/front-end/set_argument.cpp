@@ -12,7 +12,7 @@
 
 #include "libsieve/control/spec/build_options.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
-#include "libsieve/kernel/set_table.hpp"
+#include "libsieve/kernel/maps/set_table.hpp"
 
 namespace sieve::cli {
 

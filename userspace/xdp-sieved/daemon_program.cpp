@@ -23,7 +23,7 @@
 #include "front-end/remedy.hpp"
 #include "front-end/with_fleet.hpp"
 #include "libsieve/control/real_kernel.hpp"
-#include "libsieve/kernel/libbpf_log.hpp"
+#include "libsieve/kernel/host/libbpf_log.hpp"
 #include "libsieve/service/config/configuration_reader.hpp"
 #include "libsieve/service/contact/ban_talk.hpp"
 #include "libsieve/service/daemon/daemon.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/kernel/event_ring.hpp"
+#include "libsieve/kernel/maps/event_ring.hpp"
 
 #include <linux/bpf.h>
 #include <unistd.h>
@@ -12,8 +12,8 @@
 #include "bpf/images.hpp"
 #include "bpf/packet.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
-#include "libsieve/kernel/exact_set.hpp"
-#include "libsieve/kernel/scratch.hpp"
+#include "libsieve/kernel/maps/exact_set.hpp"
+#include "libsieve/kernel/programs/scratch.hpp"
 
 namespace sieve::kernel {
 namespace {

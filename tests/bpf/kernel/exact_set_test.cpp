@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // Verification: behind the worst filters there is no false positive and no missed member, and the number of
 // avoided false positives agrees with the filter's rate.
-#include "libsieve/kernel/exact_set.hpp"
+#include "libsieve/kernel/maps/exact_set.hpp"
 
 #include <arpa/inet.h>
 #include <cerrno>
@@ -25,10 +25,10 @@
 #include "libsieve/build/exact_keys.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
-#include "libsieve/kernel/preflight.hpp"
-#include "libsieve/kernel/scratch.hpp"
-#include "libsieve/kernel/set_table.hpp"
-#include "libsieve/kernel/stats.hpp"
+#include "libsieve/kernel/maps/set_table.hpp"
+#include "libsieve/kernel/maps/stats.hpp"
+#include "libsieve/kernel/programs/preflight.hpp"
+#include "libsieve/kernel/programs/scratch.hpp"
 
 namespace sieve::kernel {
 namespace {

@@ -11,8 +11,8 @@
 #include "libsieve/build/exact_keys.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/feeds/feed.hpp"
-#include "libsieve/kernel/exact_set.hpp"
-#include "libsieve/kernel/preflight.hpp"
+#include "libsieve/kernel/maps/exact_set.hpp"
+#include "libsieve/kernel/programs/preflight.hpp"
 #include "libsieve/packets/carrier.hpp"
 
 namespace sieve::kernel {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/kernel/filter_header.hpp"
+#include "libsieve/kernel/maps/filter_header.hpp"
 
 #include <cstring>
 
@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "bpf/images.hpp"
-#include "libsieve/kernel/bpf_object.hpp"
+#include "libsieve/kernel/programs/bpf_object.hpp"
 
 namespace sieve::kernel {
 namespace {

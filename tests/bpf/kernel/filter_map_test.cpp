@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/kernel/filter_map.hpp"
+#include "libsieve/kernel/maps/filter_map.hpp"
 
 #include <cerrno>
 #include <cstring>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/kernel/flow_memory.hpp"
+#include "libsieve/kernel/hooks/flow_memory.hpp"
 
 #include <sched.h>
 
@@ -19,7 +19,7 @@
 #include "bpf/mirror.hpp"
 #include "bpf/note_program.hpp"
 #include "bpf/packet.hpp"
-#include "libsieve/kernel/scratch.hpp"
+#include "libsieve/kernel/programs/scratch.hpp"
 #include "libsieve/util/clock.hpp"
 
 namespace sieve::kernel {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/kernel/grace_period.hpp"
+#include "libsieve/kernel/host/grace_period.hpp"
 
 #include <gtest/gtest.h>
 

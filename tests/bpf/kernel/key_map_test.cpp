@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/kernel/key_map.hpp"
+#include "libsieve/kernel/maps/key_map.hpp"
 
 #include <algorithm>
 #include <map>
@@ -9,9 +9,9 @@
 #include <sieve/inserted.h>
 
 #include "bpf/images.hpp"
-#include "libsieve/kernel/instance.hpp"
-#include "libsieve/kernel/scratch.hpp"
-#include "libsieve/kernel/set_table.hpp"
+#include "libsieve/kernel/maps/instance.hpp"
+#include "libsieve/kernel/maps/set_table.hpp"
+#include "libsieve/kernel/programs/scratch.hpp"
 
 namespace sieve::kernel {
 namespace {

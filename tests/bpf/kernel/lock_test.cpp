@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/kernel/lock.hpp"
+#include "libsieve/kernel/host/lock.hpp"
 
 #include <fcntl.h>
 #include <sched.h>

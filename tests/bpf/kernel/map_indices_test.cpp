@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/kernel/map_indices.hpp"
+#include "libsieve/kernel/maps/map_indices.hpp"
 
 #include <vector>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // The lines of a filter map in the controller's memory, and maps of the wrong shape.
-#include "libsieve/kernel/mapped_filter.hpp"
+#include "libsieve/kernel/maps/mapped_filter.hpp"
 
 #include <cstring>
 

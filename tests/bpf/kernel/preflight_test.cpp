@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/kernel/preflight.hpp"
+#include "libsieve/kernel/programs/preflight.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -12,7 +12,7 @@
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/kernel/exact_set.hpp"
+#include "libsieve/kernel/maps/exact_set.hpp"
 
 namespace sieve::kernel {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // Redirection: the verdict, what becomes of packets whose target has gone, and that a redirection changes
 // with the table.
-#include "libsieve/kernel/redirect_maps.hpp"
+#include "libsieve/kernel/maps/redirect_maps.hpp"
 
 #include <linux/bpf.h>
 
@@ -14,8 +14,8 @@
 #include "bpf/own_network.hpp"
 #include "bpf/packet.hpp"
 #include "bpf/scarce.hpp"
-#include "libsieve/kernel/scratch.hpp"
-#include "libsieve/kernel/stats.hpp"
+#include "libsieve/kernel/maps/stats.hpp"
+#include "libsieve/kernel/programs/scratch.hpp"
 
 namespace sieve::kernel {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/kernel/set_table.hpp"
+#include "libsieve/kernel/maps/set_table.hpp"
 
 #include <linux/bpf.h>
 #include <sys/resource.h>
@@ -20,9 +20,9 @@
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/joint/joint_filter.hpp"
-#include "libsieve/kernel/preflight.hpp"
-#include "libsieve/kernel/scratch.hpp"
-#include "libsieve/kernel/stats.hpp"
+#include "libsieve/kernel/maps/stats.hpp"
+#include "libsieve/kernel/programs/preflight.hpp"
+#include "libsieve/kernel/programs/scratch.hpp"
 
 namespace sieve::kernel {
 namespace {

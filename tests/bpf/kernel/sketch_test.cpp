@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // The kernel's sketch against exact counts: it is never too low, and too high as rarely as the theorem says.
-#include "libsieve/kernel/sketch.hpp"
+#include "libsieve/kernel/maps/sketch.hpp"
 
 #include <linux/bpf.h>
 
@@ -12,7 +12,7 @@
 
 #include "bpf/images.hpp"
 #include "bpf/packet.hpp"
-#include "libsieve/kernel/scratch.hpp"
+#include "libsieve/kernel/programs/scratch.hpp"
 
 namespace sieve::kernel {
 namespace {

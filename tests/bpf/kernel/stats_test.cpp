@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/kernel/stats.hpp"
+#include "libsieve/kernel/maps/stats.hpp"
 
 #include <set>
 #include <string>
@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "bpf/images.hpp"
-#include "libsieve/kernel/bpf_object.hpp"
+#include "libsieve/kernel/programs/bpf_object.hpp"
 
 namespace sieve::kernel {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/kernel/own_flows.hpp"
+#include "libsieve/kernel/hooks/own_flows.hpp"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>

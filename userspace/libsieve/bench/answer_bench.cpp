@@ -14,7 +14,7 @@
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/kernel/filter_map.hpp"
+#include "libsieve/kernel/maps/filter_map.hpp"
 #include "libsieve/util/parallel.hpp"
 
 #include "bpf/bench/bench_control.h"

@@ -20,7 +20,7 @@
 #include "libsieve/bench/setup/senders.hpp"
 #include "libsieve/bench/setup/veth_pair.hpp"
 #include "libsieve/bench/setup/workplace.hpp"
-#include "libsieve/kernel/refusal.hpp"
+#include "libsieve/kernel/host/refusal.hpp"
 
 #include "bpf/bench/bench_control.h"
 #include "sieve_bench.skel.h"

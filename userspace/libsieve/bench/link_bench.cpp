@@ -13,8 +13,8 @@
 #include "libsieve/bench/setup/private_network.hpp"
 #include "libsieve/bench/setup/senders.hpp"
 #include "libsieve/bench/setup/veth_pair.hpp"
-#include "libsieve/kernel/filter_map.hpp"
-#include "libsieve/kernel/scratch.hpp"
+#include "libsieve/kernel/maps/filter_map.hpp"
+#include "libsieve/kernel/programs/scratch.hpp"
 
 #include "bpf/bench/bench_control.h"
 #include "sieve_bench.skel.h"

@@ -17,9 +17,9 @@
 #include "libsieve/bench/setup/peers.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/kernel/exact_set.hpp"
-#include "libsieve/kernel/filter_map.hpp"
-#include "libsieve/kernel/refusal.hpp"
+#include "libsieve/kernel/host/refusal.hpp"
+#include "libsieve/kernel/maps/exact_set.hpp"
+#include "libsieve/kernel/maps/filter_map.hpp"
 #include "sieve_bench.skel.h"
 
 namespace sieve::bench {

@@ -12,7 +12,7 @@
 #include "libsieve/bench/setup/bench_object.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/kernel/filter_map.hpp"
+#include "libsieve/kernel/maps/filter_map.hpp"
 
 #include "bpf/bench/bench_control.h"
 #include "sieve_bench.skel.h"

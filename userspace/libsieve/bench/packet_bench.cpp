@@ -13,9 +13,9 @@
 
 #include "bpf/bench/bench_control.h"
 #include "libsieve/bench/setup/frames.hpp"
-#include "libsieve/kernel/filter_map.hpp"
-#include "libsieve/kernel/refusal.hpp"
-#include "libsieve/kernel/scratch.hpp"
+#include "libsieve/kernel/host/refusal.hpp"
+#include "libsieve/kernel/maps/filter_map.hpp"
+#include "libsieve/kernel/programs/scratch.hpp"
 #include "sieve_bench.skel.h"
 
 namespace sieve::bench {

@@ -21,8 +21,8 @@
 #include "libsieve/feeds/feed.hpp"
 #include "libsieve/filters/address_set.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/kernel/filter_map.hpp"
-#include "libsieve/kernel/refusal.hpp"
+#include "libsieve/kernel/host/refusal.hpp"
+#include "libsieve/kernel/maps/filter_map.hpp"
 #include "libsieve/keys/address_ranges.hpp"
 #include "libsieve/util/number.hpp"
 

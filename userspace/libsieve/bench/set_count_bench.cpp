@@ -15,8 +15,8 @@
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/filters/joint/joint_filter.hpp"
 #include "libsieve/image/header.hpp"
-#include "libsieve/kernel/filter_map.hpp"
-#include "libsieve/kernel/scratch.hpp"
+#include "libsieve/kernel/maps/filter_map.hpp"
+#include "libsieve/kernel/programs/scratch.hpp"
 
 namespace sieve::bench {
 

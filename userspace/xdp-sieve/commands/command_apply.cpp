@@ -15,7 +15,7 @@
 #include "front-end/remedy.hpp"
 #include "libsieve/control/access/hold_lock.hpp"
 #include "libsieve/control/real_kernel.hpp"
-#include "libsieve/kernel/libbpf_log.hpp"
+#include "libsieve/kernel/host/libbpf_log.hpp"
 #include "libsieve/service/config/configuration_reader.hpp"
 #include "libsieve/service/config/configuration_secrets.hpp"
 #include "libsieve/service/lists/list_change.hpp"

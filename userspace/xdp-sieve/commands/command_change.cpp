@@ -15,7 +15,7 @@
 #include "libsieve/control/keys/list_keys.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
-#include "libsieve/kernel/libbpf_log.hpp"
+#include "libsieve/kernel/host/libbpf_log.hpp"
 #include "libsieve/service/config/duration.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 #include "xdp-sieve/arguments/key_arguments.hpp"

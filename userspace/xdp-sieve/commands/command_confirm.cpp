@@ -9,7 +9,7 @@
 #include "front-end/output.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/control/table/end_probation.hpp"
-#include "libsieve/kernel/libbpf_log.hpp"
+#include "libsieve/kernel/host/libbpf_log.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 #include "xdp-sieve/reports/set_report.hpp"
 

@@ -14,7 +14,7 @@
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/control/table/edit_table.hpp"
 #include "libsieve/control/table/replies.hpp"
-#include "libsieve/kernel/libbpf_log.hpp"
+#include "libsieve/kernel/host/libbpf_log.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 #include "xdp-sieve/arguments/geo_data.hpp"
 #include "xdp-sieve/arguments/managed_hook.hpp"

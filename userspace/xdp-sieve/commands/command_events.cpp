@@ -17,7 +17,7 @@
 #include "libsieve/control/query/listen.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
-#include "libsieve/kernel/libbpf_log.hpp"
+#include "libsieve/kernel/host/libbpf_log.hpp"
 #include "libsieve/packets/capture_writer.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 #include "xdp-sieve/arguments/interrupt.hpp"

@@ -11,7 +11,7 @@
 #include "front-end/output.hpp"
 #include "libsieve/control/keys/expire_keys.hpp"
 #include "libsieve/control/real_kernel.hpp"
-#include "libsieve/kernel/libbpf_log.hpp"
+#include "libsieve/kernel/host/libbpf_log.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 
 namespace sieve::cli {

@@ -14,7 +14,7 @@
 #include "libsieve/control/query/explain.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
-#include "libsieve/kernel/libbpf_log.hpp"
+#include "libsieve/kernel/host/libbpf_log.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 #include "xdp-sieve/arguments/geo_data.hpp"
 #include "xdp-sieve/reports/explain_report.hpp"

@@ -11,7 +11,7 @@
 #include "front-end/remedy.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/control/table/rejoin.hpp"
-#include "libsieve/kernel/libbpf_log.hpp"
+#include "libsieve/kernel/host/libbpf_log.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 #include "xdp-sieve/arguments/geo_data.hpp"
 #include "xdp-sieve/arguments/managed_hook.hpp"

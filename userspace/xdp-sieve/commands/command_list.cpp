@@ -13,7 +13,7 @@
 #include "libsieve/control/keys/list_keys.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
-#include "libsieve/kernel/libbpf_log.hpp"
+#include "libsieve/kernel/host/libbpf_log.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 
 namespace sieve::cli {

@@ -16,7 +16,7 @@
 #include "libsieve/control/access/hold_lock.hpp"
 #include "libsieve/control/access/in_force.hpp"
 #include "libsieve/control/real_kernel.hpp"
-#include "libsieve/kernel/libbpf_log.hpp"
+#include "libsieve/kernel/host/libbpf_log.hpp"
 #include "libsieve/service/config/configuration.hpp"
 #include "libsieve/service/contact/manager.hpp"
 #include "libsieve/service/state/pauses.hpp"

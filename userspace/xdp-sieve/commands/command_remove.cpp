@@ -10,7 +10,7 @@
 #include "front-end/output.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/control/table/remove.hpp"
-#include "libsieve/kernel/libbpf_log.hpp"
+#include "libsieve/kernel/host/libbpf_log.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 #include "xdp-sieve/arguments/managed_hook.hpp"
 #include "xdp-sieve/arguments/safety_arguments.hpp"

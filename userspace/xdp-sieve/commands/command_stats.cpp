@@ -13,7 +13,7 @@
 #include "libsieve/control/query/reset_counters.hpp"
 #include "libsieve/control/query/sample.hpp"
 #include "libsieve/control/real_kernel.hpp"
-#include "libsieve/kernel/libbpf_log.hpp"
+#include "libsieve/kernel/host/libbpf_log.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 #include "xdp-sieve/arguments/watch.hpp"
 #include "xdp-sieve/reports/set_report.hpp"

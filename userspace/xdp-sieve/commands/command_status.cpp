@@ -16,7 +16,7 @@
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/image/image.hpp"
-#include "libsieve/kernel/libbpf_log.hpp"
+#include "libsieve/kernel/host/libbpf_log.hpp"
 #include "libsieve/service/config/configuration.hpp"
 #include "libsieve/service/contact/manager.hpp"
 #include "libsieve/util/printable.hpp"

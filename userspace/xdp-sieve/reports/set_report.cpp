@@ -6,7 +6,7 @@
 #include "front-end/format.hpp"
 #include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/kernel/redirect_maps.hpp"
+#include "libsieve/kernel/maps/redirect_maps.hpp"
 
 namespace sieve::cli {
 

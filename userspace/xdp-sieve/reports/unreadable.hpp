@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "libsieve/kernel/stats.hpp"
+#include "libsieve/kernel/maps/stats.hpp"
 
 namespace sieve::cli {
 

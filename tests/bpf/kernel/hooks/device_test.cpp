@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // What the kernel says of real interfaces; `ip` and ethtool's requests set them up.
-#include "libsieve/kernel/hooks/device.hpp"
+#include "libsieve/kernel/host/device.hpp"
 
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
@@ -20,8 +20,8 @@
 
 #include "bpf/images.hpp"
 #include "bpf/own_network.hpp"
-#include "libsieve/kernel/bpf_object.hpp"
 #include "libsieve/kernel/hooks/attach.hpp"
+#include "libsieve/kernel/programs/bpf_object.hpp"
 
 namespace sieve::kernel {
 namespace {

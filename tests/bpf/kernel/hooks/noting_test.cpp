@@ -16,7 +16,7 @@
 #include "bpf/images.hpp"
 #include "bpf/own_network.hpp"
 #include "libsieve/kernel/hooks/attach.hpp"
-#include "libsieve/kernel/scratch.hpp"
+#include "libsieve/kernel/programs/scratch.hpp"
 
 namespace sieve::kernel {
 namespace {

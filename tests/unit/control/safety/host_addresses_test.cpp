@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "libsieve/feeds/text/address_text.hpp"
-#include "libsieve/kernel/host_network.hpp"
+#include "libsieve/kernel/host/host_network.hpp"
 #include "unit/control/files.hpp"
 #include "unit/messages.hpp"
 

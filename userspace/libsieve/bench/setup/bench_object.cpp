@@ -11,8 +11,8 @@
 #include <fmt/core.h>
 #include <sieve/policy.h>
 
-#include "libsieve/kernel/libbpf_log.hpp"
-#include "libsieve/kernel/refusal.hpp"
+#include "libsieve/kernel/host/libbpf_log.hpp"
+#include "libsieve/kernel/host/refusal.hpp"
 
 #include "bpf/bench/bench_control.h"
 #include "sieve_bench.skel.h"

@@ -15,7 +15,7 @@
 #include "libsieve/bench/setup/bench_object.hpp"
 #include "libsieve/bench/setup/list_files.hpp"
 #include "libsieve/bench/setup/private_network.hpp"
-#include "libsieve/kernel/refusal.hpp"
+#include "libsieve/kernel/host/refusal.hpp"
 
 namespace sieve::bench {
 

@@ -11,7 +11,7 @@
 #include <bpf/bpf.h>
 
 #include "bpf/bench/bench_control.h"
-#include "libsieve/kernel/refusal.hpp"
+#include "libsieve/kernel/host/refusal.hpp"
 
 namespace sieve::bench {
 

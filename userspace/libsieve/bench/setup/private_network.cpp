@@ -15,7 +15,7 @@
 
 #include <fmt/format.h>
 
-#include "libsieve/kernel/refusal.hpp"
+#include "libsieve/kernel/host/refusal.hpp"
 
 namespace sieve::bench {
 

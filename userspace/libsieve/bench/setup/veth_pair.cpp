@@ -21,7 +21,7 @@
 #include <fmt/core.h>
 
 #include "libsieve/bench/setup/private_network.hpp"
-#include "libsieve/kernel/refusal.hpp"
+#include "libsieve/kernel/host/refusal.hpp"
 
 namespace sieve::bench {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "libsieve/kernel/filter_header.hpp"
-#include "libsieve/kernel/key_map.hpp"
+#include "libsieve/kernel/maps/filter_header.hpp"
+#include "libsieve/kernel/maps/key_map.hpp"
 #include "libsieve/util/result.hpp"
 #include "libsieve/util/unique_fd.hpp"
 

@@ -10,8 +10,8 @@
 
 #include "libsieve/control/access/interfaces.hpp"
 #include "libsieve/kernel/hooks/attach.hpp"
-#include "libsieve/kernel/hooks/hook_point.hpp"
-#include "libsieve/kernel/set_table.hpp"
+#include "libsieve/kernel/maps/set_table.hpp"
+#include "libsieve/kernel/programs/hook_point.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::control {

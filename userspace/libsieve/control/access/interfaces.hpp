@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "libsieve/kernel/hooks/attach.hpp"
-#include "libsieve/kernel/hooks/device.hpp"
-#include "libsieve/kernel/redirect_maps.hpp"
+#include "libsieve/kernel/host/device.hpp"
+#include "libsieve/kernel/maps/redirect_maps.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::control {

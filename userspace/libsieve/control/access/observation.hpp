@@ -10,9 +10,9 @@
 #include <sieve/event.h>
 
 #include "libsieve/kernel/hooks/attach.hpp"
-#include "libsieve/kernel/sampling.hpp"
-#include "libsieve/kernel/sketch.hpp"
-#include "libsieve/kernel/stats.hpp"
+#include "libsieve/kernel/maps/sampling.hpp"
+#include "libsieve/kernel/maps/sketch.hpp"
+#include "libsieve/kernel/maps/stats.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::control {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "libsieve/image/image.hpp"
-#include "libsieve/kernel/preflight.hpp"
+#include "libsieve/kernel/programs/preflight.hpp"
 #include "libsieve/keys/key_set.hpp"
 
 namespace sieve::control {

@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "libsieve/control/spec/table_spec.hpp"
-#include "libsieve/kernel/flow_memory.hpp"
 #include "libsieve/kernel/hooks/attach.hpp"
+#include "libsieve/kernel/hooks/flow_memory.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::control {

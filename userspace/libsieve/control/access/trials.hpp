@@ -14,10 +14,10 @@
 #include "libsieve/control/access/replies.hpp"
 #include "libsieve/filters/joint/joint_filter.hpp"
 #include "libsieve/kernel/hooks/attach.hpp"
-#include "libsieve/kernel/hooks/hook_point.hpp"
-#include "libsieve/kernel/joint_preflight.hpp"
-#include "libsieve/kernel/replay.hpp"
-#include "libsieve/kernel/set_table.hpp"
+#include "libsieve/kernel/maps/set_table.hpp"
+#include "libsieve/kernel/programs/hook_point.hpp"
+#include "libsieve/kernel/programs/joint_preflight.hpp"
+#include "libsieve/kernel/programs/replay.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::control {

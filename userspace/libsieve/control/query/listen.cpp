@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "libsieve/control/access/hold_lock.hpp"
-#include "libsieve/kernel/event_ring.hpp"
+#include "libsieve/kernel/maps/event_ring.hpp"
 
 namespace sieve::control {
 

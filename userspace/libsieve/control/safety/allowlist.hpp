@@ -7,7 +7,7 @@
 
 #include "libsieve/control/access/ready_set.hpp"
 #include "libsieve/control/spec/warning.hpp"
-#include "libsieve/kernel/set_table.hpp"
+#include "libsieve/kernel/maps/set_table.hpp"
 
 namespace sieve::control {
 

@@ -16,7 +16,7 @@
 
 #include "libsieve/feeds/feed.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
-#include "libsieve/kernel/host_network.hpp"
+#include "libsieve/kernel/host/host_network.hpp"
 #include "libsieve/keys/address_key.hpp"
 #include "libsieve/util/printable.hpp"
 #include "libsieve/util/small_file.hpp"

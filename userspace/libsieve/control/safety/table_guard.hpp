@@ -3,7 +3,7 @@
 // force.
 #pragma once
 
-#include "libsieve/kernel/set_table.hpp"
+#include "libsieve/kernel/maps/set_table.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::control {

@@ -8,7 +8,7 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/kernel/redirect_maps.hpp"
+#include "libsieve/kernel/maps/redirect_maps.hpp"
 #include "libsieve/util/number.hpp"
 
 namespace sieve::control {

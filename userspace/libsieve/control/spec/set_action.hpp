@@ -10,7 +10,7 @@
 #include <sieve/policy.h>
 
 #include "libsieve/control/spec/condition.hpp"
-#include "libsieve/kernel/set_table.hpp"
+#include "libsieve/kernel/maps/set_table.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::control {

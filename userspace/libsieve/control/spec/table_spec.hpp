@@ -12,7 +12,7 @@
 
 #include "libsieve/control/spec/set_spec.hpp"
 #include "libsieve/kernel/hooks/attach.hpp"
-#include "libsieve/kernel/hooks/hook_point.hpp"
+#include "libsieve/kernel/programs/hook_point.hpp"
 
 namespace sieve::control {
 

@@ -10,7 +10,7 @@
 #include "libsieve/control/access/hold_lock.hpp"
 #include "libsieve/control/safety/lockout.hpp"
 #include "libsieve/control/table/hit_marks.hpp"
-#include "libsieve/kernel/flow_memory.hpp"
+#include "libsieve/kernel/hooks/flow_memory.hpp"
 #include "libsieve/util/unfinished.hpp"
 
 namespace sieve::control {

@@ -12,7 +12,7 @@
 
 #include "libsieve/control/spec/set_action.hpp"
 #include "libsieve/fleet/servers/sha256.hpp"
-#include "libsieve/kernel/set_table.hpp"
+#include "libsieve/kernel/maps/set_table.hpp"
 #include "libsieve/service/monitor/words.hpp"
 #include "libsieve/util/printable.hpp"
 

@@ -7,7 +7,7 @@
 #include "libsieve/kernel/hooks/tc/filters.hpp"
 #include "libsieve/kernel/hooks/xdp/attach.hpp"
 #include "libsieve/kernel/hooks/xdp/attached_program.hpp"
-#include "libsieve/kernel/network_namespace.hpp"
+#include "libsieve/kernel/host/network_namespace.hpp"
 
 namespace sieve::kernel {
 

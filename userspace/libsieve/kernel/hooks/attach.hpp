@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "libsieve/kernel/bpf_object.hpp"
 #include "libsieve/kernel/hooks/hook.hpp"
+#include "libsieve/kernel/programs/bpf_object.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::kernel {

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "libsieve/kernel/hooks/hook_point.hpp"
-#include "libsieve/kernel/hooks/interface.hpp"
 #include "libsieve/kernel/hooks/program.hpp"
 #include "libsieve/kernel/hooks/xdp/dispatcher.hpp"
-#include "libsieve/kernel/instance.hpp"
+#include "libsieve/kernel/host/interface.hpp"
+#include "libsieve/kernel/maps/instance.hpp"
+#include "libsieve/kernel/programs/hook_point.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::kernel {

@@ -10,9 +10,9 @@
 
 #include <sieve/flow.h>
 
-#include "libsieve/kernel/flow_memory.hpp"
+#include "libsieve/kernel/hooks/flow_memory.hpp"
 #include "libsieve/kernel/hooks/hook.hpp"
-#include "libsieve/kernel/hooks/interface.hpp"
+#include "libsieve/kernel/host/interface.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::kernel {

@@ -6,7 +6,7 @@
 #include <bpf/bpf.h>
 #include <fmt/core.h>
 
-#include "libsieve/kernel/refusal.hpp"
+#include "libsieve/kernel/host/refusal.hpp"
 
 namespace sieve::kernel {
 

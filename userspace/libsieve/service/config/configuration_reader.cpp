@@ -13,7 +13,7 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/kernel/set_table.hpp"
+#include "libsieve/kernel/maps/set_table.hpp"
 #include "libsieve/service/config/configuration_depth.hpp"
 #include "libsieve/service/config/configuration_fleet.hpp"
 #include "libsieve/service/config/configuration_interfaces.hpp"

@@ -10,7 +10,7 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/kernel/lock.hpp"
+#include "libsieve/kernel/host/lock.hpp"
 #include "libsieve/util/printable.hpp"
 
 namespace sieve::service {

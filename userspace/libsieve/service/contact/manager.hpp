@@ -26,7 +26,7 @@
 #include <string>
 #include <utility>
 
-#include "libsieve/kernel/lock.hpp"
+#include "libsieve/kernel/host/lock.hpp"
 #include "libsieve/util/result.hpp"
 #include "libsieve/util/unique_fd.hpp"
 

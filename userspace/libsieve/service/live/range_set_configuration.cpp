@@ -6,7 +6,7 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/kernel/set_table.hpp"
+#include "libsieve/kernel/maps/set_table.hpp"
 
 namespace sieve::service::live {
 

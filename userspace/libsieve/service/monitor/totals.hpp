@@ -24,7 +24,7 @@
 #include <sieve/policy.h>
 
 #include "libsieve/control/query/sample.hpp"
-#include "libsieve/kernel/hooks/hook_point.hpp"
+#include "libsieve/kernel/programs/hook_point.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::service::watching {

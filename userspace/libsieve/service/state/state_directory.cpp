@@ -20,7 +20,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "libsieve/kernel/lock.hpp"
+#include "libsieve/kernel/host/lock.hpp"
 #include "libsieve/service/state/exact_file.hpp"
 #include "libsieve/util/boot_id.hpp"
 #include "libsieve/util/digest.hpp"

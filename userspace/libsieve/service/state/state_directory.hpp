@@ -34,7 +34,7 @@
 #include <vector>
 
 #include "libsieve/image/image.hpp"
-#include "libsieve/kernel/hooks/hook_point.hpp"
+#include "libsieve/kernel/programs/hook_point.hpp"
 #include "libsieve/service/state/pauses.hpp"
 #include "libsieve/service/state/refusals.hpp"
 #include "libsieve/service/state/source_provenance.hpp"

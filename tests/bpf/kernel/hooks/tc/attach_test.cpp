@@ -24,8 +24,8 @@
 #include "bpf/own_network.hpp"
 #include "bpf/packet.hpp"
 #include "libsieve/kernel/hooks/tc/filters.hpp"
-#include "libsieve/kernel/set_table.hpp"
-#include "libsieve/kernel/stats.hpp"
+#include "libsieve/kernel/maps/set_table.hpp"
+#include "libsieve/kernel/maps/stats.hpp"
 
 namespace sieve::kernel {
 namespace {

@@ -17,8 +17,8 @@
 #include "bpf/images.hpp"
 #include "bpf/own_network.hpp"
 #include "libsieve/kernel/hooks/xdp/dispatcher.hpp"
-#include "libsieve/kernel/libbpf_log.hpp"
-#include "libsieve/kernel/set_table.hpp"
+#include "libsieve/kernel/host/libbpf_log.hpp"
+#include "libsieve/kernel/maps/set_table.hpp"
 
 namespace sieve::kernel {
 namespace {

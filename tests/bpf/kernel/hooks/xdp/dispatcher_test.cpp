@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "bpf/images.hpp"
-#include "libsieve/kernel/bpf_object.hpp"
+#include "libsieve/kernel/programs/bpf_object.hpp"
 
 namespace sieve::kernel {
 namespace {

@@ -13,9 +13,9 @@
 
 #include "bpf/images.hpp"
 #include "bpf/own_network.hpp"
-#include "libsieve/kernel/bpf_object.hpp"
 #include "libsieve/kernel/hooks/xdp/dispatcher.hpp"
-#include "libsieve/kernel/network_namespace.hpp"
+#include "libsieve/kernel/host/network_namespace.hpp"
+#include "libsieve/kernel/programs/bpf_object.hpp"
 
 namespace sieve::kernel::xdp {
 namespace {

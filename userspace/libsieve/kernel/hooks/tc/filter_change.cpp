@@ -8,8 +8,8 @@
 #include <fmt/core.h>
 
 #include "libsieve/kernel/hooks/tc/filters.hpp"
-#include "libsieve/kernel/libbpf_log.hpp"
-#include "libsieve/kernel/refusal.hpp"
+#include "libsieve/kernel/host/libbpf_log.hpp"
+#include "libsieve/kernel/host/refusal.hpp"
 #include "libsieve/util/unfinished.hpp"
 
 namespace sieve::kernel::tc {

@@ -14,7 +14,7 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/kernel/refusal.hpp"
+#include "libsieve/kernel/host/refusal.hpp"
 
 namespace sieve::kernel::tc {
 

@@ -13,10 +13,10 @@
 #include <fmt/core.h>
 #include <xdp/libxdp.h>
 
-#include "libsieve/kernel/capabilities.hpp"
 #include "libsieve/kernel/hooks/xdp/attached_program.hpp"
-#include "libsieve/kernel/libbpf_log.hpp"
-#include "libsieve/kernel/refusal.hpp"
+#include "libsieve/kernel/host/capabilities.hpp"
+#include "libsieve/kernel/host/libbpf_log.hpp"
+#include "libsieve/kernel/host/refusal.hpp"
 #include "libsieve/util/unfinished.hpp"
 
 namespace sieve::kernel::xdp {

@@ -11,8 +11,8 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/kernel/netlink.hpp"
-#include "libsieve/kernel/refusal.hpp"
+#include "libsieve/kernel/host/netlink.hpp"
+#include "libsieve/kernel/host/refusal.hpp"
 
 namespace sieve::kernel::xdp {
 

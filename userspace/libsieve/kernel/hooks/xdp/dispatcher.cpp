@@ -15,7 +15,7 @@
 #include <fmt/core.h>
 #include <xdp/prog_dispatcher.h>
 
-#include "libsieve/kernel/refusal.hpp"
+#include "libsieve/kernel/host/refusal.hpp"
 
 namespace sieve::kernel {
 

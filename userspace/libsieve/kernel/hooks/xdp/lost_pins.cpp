@@ -17,7 +17,7 @@
 
 #include "libsieve/kernel/hooks/xdp/attached_program.hpp"
 #include "libsieve/kernel/hooks/xdp/dispatcher.hpp"
-#include "libsieve/kernel/network_namespace.hpp"
+#include "libsieve/kernel/host/network_namespace.hpp"
 #include "libsieve/util/result.hpp"
 #include "libsieve/util/unfinished.hpp"
 
