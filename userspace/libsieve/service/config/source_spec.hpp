@@ -5,12 +5,17 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
 #include "libsieve/service/download/http_access.hpp"
 
 namespace sieve::service {
+
+// Behind this link, below the state directory, are the files of sets that change together: one rename leads
+// all of them to their next lists.
+inline constexpr std::string_view link_of_sets_together = "fleet/current";
 
 // One file.
 struct FileSpec {

@@ -468,10 +468,9 @@ Result<LiveChange> LiveSet::finish_rebuild(control::Kernel& kernel, Image image,
 
 // --- which sets
 
-// What a fleet brings changes as a whole, with the other sets of its manifest.
-static bool is_of_a_fleet(const FileSpec& file) {
-    const std::filesystem::path folder = std::filesystem::path(file.path).parent_path();
-    return folder.filename() == "current" && folder.parent_path().filename() == "fleet";
+static bool changes_with_others(const FileSpec& file) {
+    return std::filesystem::path(file.path).parent_path().native().ends_with(
+        fmt::format("/{}", link_of_sets_together));
 }
 
 bool is_live(const SetConfiguration& set) {
@@ -479,7 +478,7 @@ bool is_live(const SetConfiguration& set) {
     const bool is_exact = set.feed.build.kind.kind == SIEVE_KIND_EXACT;
     const bool files = std::all_of(set.sources.begin(), set.sources.end(), [&](const SourceSpec& source) {
         const auto* file = std::get_if<FileSpec>(&source);
-        return file != nullptr && !(is_exact && is_of_a_fleet(*file));
+        return file != nullptr && !(is_exact && changes_with_others(*file));
     });
     return files && !set.sources.empty() && asks_for_changes_in_place(set) && set.feed.except.empty() &&
            check_live(set);

@@ -25,7 +25,7 @@ FileStamp stamp_of(const std::string& path) {
 }
 
 fs::path link_below(const std::string& state_directory) {
-    return (fs::path(state_directory) / "fleet" / "current").lexically_normal();
+    return (fs::path(state_directory) / link_of_sets_together).lexically_normal();
 }
 
 bool is_same(const fs::path& path, const fs::path& link) {

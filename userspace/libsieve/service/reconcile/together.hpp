@@ -11,7 +11,7 @@
 
 namespace sieve::service {
 
-// The link of a configuration: STATE-DIRECTORY/fleet/current.
+// The link_of_sets_together of a configuration, below its state directory.
 [[nodiscard]] std::string link_of_sets(const Configuration& configuration);
 
 // Whether all sources of the set are behind the link of this state directory: a fleet published its list,
