@@ -94,7 +94,7 @@ ifeq ($(origin GROUPED),undefined)
 GROUPED  := $(if $(wildcard $(B)/userspace),$(wildcard $(B)/userspace/libsieve/*/group_1.cpp),1)
 endif
 # These sources stay alone, since programs take them without the rest of their room, or need other options.
-SINGLE   := %/main.cpp %_kind.cpp tests/service/servers.cpp \
+SINGLE   := %/main.cpp %_kind.cpp tests/unit/messages% tests/service/servers.cpp \
 	$(patsubst %,userspace/front-end/%.cpp,arguments format json_text output progress_bar remedy) \
 	$(addprefix userspace/libsieve/,control/spec/build_options.cpp filters/kinds/xorsat/xorsat_solver.cpp \
 	service/config/configuration_toml.cpp util/task_pool.cpp)

@@ -14,6 +14,8 @@
 
 #include <gtest/gtest.h>
 
+#include "libsieve/util/parallel_sort.hpp"
+
 namespace sieve {
 namespace {
 
