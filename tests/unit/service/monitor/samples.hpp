@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // A kernel in small, for tests of what adds its counters up: programs with slots, in which sets come and go
-// by the rules of kernel/set_table.hpp.
+// by the rules of kernel/maps/set_table.hpp.
 #pragma once
 
 #include <algorithm>

@@ -61,7 +61,7 @@ class Filters {
     [[nodiscard]] virtual Result<UniqueFd> make_inserted(const std::string& name, std::uint32_t most,
                                                          std::span<const kernel::NotedKey> keys) = 0;
     // Returns once every lookup in a filter in force that was under way when it was called has ended. See
-    // kernel/grace_period.hpp.
+    // kernel/host/grace_period.hpp.
     [[nodiscard]] virtual Status grace_period() = 0;
     // Nanoseconds since the machine started, the time that it slept included (CLOCK_BOOTTIME).
     [[nodiscard]] virtual std::uint64_t boot_time() = 0;

@@ -43,7 +43,7 @@ class Observation {
     [[nodiscard]] virtual Watching watching(const kernel::Hook& hook) = 0;
     [[nodiscard]] virtual Result<kernel::Tally> read_tally(const kernel::Hook& hook, std::size_t most) = 0;
 
-    // The caller holds the lock. See kernel/sketch.hpp and kernel/event_ring.hpp.
+    // The caller holds the lock. See kernel/maps/sketch.hpp and kernel/maps/event_ring.hpp.
     [[nodiscard]] virtual Status start_tally(const kernel::Hook& hook) = 0;
     [[nodiscard]] virtual Status stop_tally(const kernel::Hook& hook) = 0;
     using VisitEvent = std::function<bool(const sieve_event& event)>; // false ends the poll

@@ -13,7 +13,7 @@ namespace sieve::control {
 
 namespace {
 
-// Of one set: as many as the kernel is asked about in all (kernel/joint_preflight.hpp).
+// Of one set: as many as the kernel is asked about in all (kernel/programs/joint_preflight.hpp).
 constexpr std::size_t most_members = 4096;
 
 } // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // Sets that change together or not at all. Their sources are files behind one symbolic link, which a node of
-// a fleet has lead to the next manifest (fleet/node_store.hpp), so one rename changes all of them.
+// a fleet has lead to the next manifest (fleet/node/node_store.hpp), so one rename changes all of them.
 #pragma once
 
 #include <set>
