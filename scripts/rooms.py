@@ -121,7 +121,7 @@ def sizes(law):
 def drawing(law):
     """The rooms as boxes, the lowest at the bottom, each with what it is for."""
     ranks = sorted(set(law.rank.values()), reverse=True)
-    width, row, top = 900, 28, 40
+    width, row, top = 950, 28, 40
     height = top + row * len(ranks) + 10
     lines = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
              f'height="{height}" font-family="sans-serif" font-size="13">',
@@ -137,7 +137,7 @@ def drawing(law):
             name = rooms[0].removeprefix("libsieve/").rsplit("/", 1)[0] + "/KIND"
         lines += [f'<rect x="14" y="{y}" width="{width - 28}" height="{row - 4}" rx="4" fill="{tint}"/>',
                   f'<text x="22" y="{y + 17}" font-weight="bold">{html.escape(name)}</text>',
-                  f'<text x="300" y="{y + 17}" fill="#445">{html.escape(law.purpose[rooms[0]])}</text>']
+                  f'<text x="370" y="{y + 17}" fill="#445">{html.escape(law.purpose[rooms[0]])}</text>']
     return "\n".join([*lines, "</svg>"]) + "\n"
 
 
