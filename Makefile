@@ -48,8 +48,8 @@ $(B)/userspace/libsieve/filters/%.o $(B)/userspace/libsieve/build/%.o: CXXFLAGS 
 # it can, and round once instead of twice.
 $(B)/userspace/libsieve/filters/%.o $(B)/userspace/libsieve/build/%.o \
 $(B)/userspace/libsieve/analysis/%.o $(B)/userspace/sieve-lab/analysis/%.o: CXXFLAGS += -ffp-contract=off
-# Rooms that decide, talk and report compile in three quarters of the time so. Lists, keys, filters and what changes
-# tables are in other rooms.
+# Rooms that decide, talk and report compile in three quarters of the time so. What reads lists, builds filters and writes
+# maps is in other rooms.
 QUICK    := $(addprefix libsieve/service/,config contact daemon download monitor reconcile safety sandbox sources) \
 	$(addprefix libsieve/control/,access joint query safety spec table) $(addprefix libsieve/kernel/,hooks host programs) \
 	libsieve/fleet libsieve/api front-end xdp-sieve xdp-sieved xdp-sieve-fleet sieve-bench

@@ -468,6 +468,7 @@ Result<LiveChange> LiveSet::finish_rebuild(control::Kernel& kernel, Image image,
 
 // --- which sets
 
+// What a node of a fleet brings changes as a whole, with the other sets of its manifest.
 static bool changes_with_others(const FileSpec& file) {
     return std::filesystem::path(file.path).parent_path().native().ends_with(
         fmt::format("/{}", link_of_sets_together));
