@@ -48,13 +48,7 @@ $(B)/userspace/libsieve/filters/%.o $(B)/userspace/libsieve/build/%.o: CXXFLAGS 
 # it can, and round once instead of twice.
 $(B)/userspace/libsieve/filters/%.o $(B)/userspace/libsieve/build/%.o \
 $(B)/userspace/libsieve/analysis/%.o $(B)/userspace/sieve-lab/analysis/%.o: CXXFLAGS += -ffp-contract=off
-# Rooms that decide, talk and report compile in three quarters of the time so. What reads lists, builds filters and writes
-# maps is in other rooms.
-QUICK    := $(addprefix libsieve/service/,config contact daemon download monitor reconcile safety sandbox sources) \
-	$(addprefix libsieve/control/,access joint query safety spec table) $(addprefix libsieve/kernel/,hooks host programs) \
-	libsieve/fleet libsieve/api front-end xdp-sieve xdp-sieved xdp-sieve-fleet sieve-bench
-$(QUICK:%=$(B)/userspace/%/%.o) $(B)/userspace/sieve-lab/main.o: CXXFLAGS += -O1
-# Most tests, too. Those that compute much themselves are worth more of the compiler's time.
+# Tests that compute much themselves are worth more of the compiler's time.
 $(B)/tests/%.o: COMPILER = $(TEST_CXX)
 $(B)/tests/%.o: CXXFLAGS += -O0
 $(B)/tests/bpf/%.o $(B)/tests/model/%.o $(B)/tests/unit/analysis/%.o $(B)/tests/unit/build/%.o \
@@ -95,7 +89,6 @@ GROUPED  := $(if $(wildcard $(B)/userspace),$(wildcard $(B)/userspace/libsieve/*
 endif
 # These sources stay alone, since programs take them without the rest of their room, or need other options.
 SINGLE   := %/main.cpp %_kind.cpp tests/unit/messages% tests/service/servers.cpp \
-	$(patsubst %,userspace/front-end/%.cpp,arguments format json_text output progress_bar remedy) \
 	$(addprefix userspace/libsieve/,control/spec/build_options.cpp filters/kinds/xorsat/xorsat_solver.cpp \
 	service/config/configuration_toml.cpp util/task_pool.cpp)
 # $(call objects,SOURCES,FOLDER): their objects in the folder.
@@ -107,6 +100,13 @@ inside    = $(patsubst %,$(B)/userspace/%,$(1:=/%))
 objects_of = $(filter-out %/main.o $(call inside,$(filter $1/%,$(ROOMS))),$(filter $(call inside,$1),$(USER_OBJ)))
 # $(call libraries,ROOM...): each room is a library.
 libraries = $(foreach room,$(filter $1,$(ROOMS)),$(B)/rooms/$(subst /,-,$(room)).a)
+# Rooms that decide, talk and report compile in little more than half of the time so. What reads lists, builds filters and
+# writes maps is in other rooms.
+QUICK    := $(addprefix libsieve/service/,config contact daemon download monitor reconcile safety sandbox sources state) \
+	libsieve/control $(addprefix libsieve/control/,access joint query safety spec table) \
+	$(addprefix libsieve/kernel/,hooks host programs) libsieve/api libsieve/fleet libsieve/fleet/% front-end front-end/% \
+	xdp-sieve xdp-sieve/% xdp-sieved xdp-sieve-fleet sieve-bench sieve-lab
+$(foreach room,$(filter $(QUICK),$(ROOMS)),$(call objects_of,$(room))) $(filter %/main.o,$(USER_OBJ)): CXXFLAGS += -Og
 # The installed library.
 LIB_ROOMS := $(filter-out libsieve/service/% libsieve/fleet% libsieve/bench%,$(filter libsieve/%,$(ROOMS)))
 LIB_OBJ  := $(foreach room,$(LIB_ROOMS),$(call objects_of,$(room)))
@@ -116,7 +116,7 @@ UNIT_ROOMS := $(ROOMS)
 LIBSIEVE := $(call libraries,$(LIB_ROOMS))
 SERVICE  := $(call libraries,libsieve/service/%) $(LIBSIEVE)
 FLEET    := $(call libraries,libsieve/fleet%) $(SERVICE)
-FRONT_END := $(call libraries,front-end)
+FRONT_END := $(call libraries,front-end front-end/%)
 MEASURING := $(call libraries,libsieve/bench%)
 SERVICE_TEST_OBJ := $(call objects,$(SERVICE_TEST_SRC),$(B))
 FLEET_TEST_OBJ := $(call objects,$(FLEET_TEST_SRC),$(B))
@@ -216,7 +216,7 @@ $(FLEET_PROGRAMS): $(B)/fleet/%: $(B)/userspace/xdp-sieve-fleet/%/main.o $(call 
 $(B)/sieve-lab: $(call main_of,sieve-lab) $(call libraries,sieve-lab sieve-lab/%) $(LIBSIEVE)
 	$(LINK) $(LIBS) -o $@
 
-$(B)/sieve-bench: $(call main_of,sieve-bench) $(call libraries,sieve-bench) $(FRONT_END) $(MEASURING) $(LIBSIEVE)
+$(B)/sieve-bench: $(call main_of,sieve-bench) $(call libraries,sieve-bench front-end/console) $(MEASURING) $(LIBSIEVE)
 	$(LINK) $(LIBS) -o $@
 
 # The unit tests also cover the lab's own arithmetic and the command line's parsing.

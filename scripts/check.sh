@@ -47,16 +47,26 @@ trap 'exit 130' INT
 trap 'exit 141' PIPE
 trap 'exit 143' TERM
 
+# note_processor_time: sets processor_time to the seconds that all commands of this shell have taken.
+note_processor_time() {
+    times >"$WORK/times.$BASHPID" # in a subshell, `times` would tell of that one
+    processor_time=$(awk 'NR == 2 { gsub("[ms]", " "); print int($1 * 60 + $2 + $3 * 60 + $4) }' "$WORK/times.$BASHPID")
+}
+
 # suite NAME READER COMMAND...: runs the command, keeps its output, and has the reader count the tests.
 suite() {
-    local name=$1 reader=$2 status=0 started=$SECONDS
+    local name=$1 reader=$2 status=0 started=$SECONDS before
     shift 2
+    note_processor_time
+    before=$processor_time
     "$@" >"$WORK/$name.log" 2>&1 &
     job=$!
     wait "$job" || status=$?
     job=
     scripts/check_report.py "$reader" "$name" "$status" "$WORK/$name.log" "$WORK/$name.json" >"$WORK/$name.results"
-    printf '%-10s %s (%d s)\n' "$name" "$(scripts/check_report.py count "$WORK/$name.results")" $((SECONDS - started))
+    note_processor_time
+    printf '%-10s %s (%d s, processors %d s)\n' "$name" "$(scripts/check_report.py count "$WORK/$name.results")" \
+        $((SECONDS - started)) $((processor_time - before))
 }
 
 # lane SUITE...: runs these suites, if they are wanted, one after the other.

@@ -15,9 +15,9 @@
 #include <fmt/core.h>
 #include <sieve/key.h>
 
+#include "front-end/console/output.hpp"
 #include "front-end/edit_argument.hpp"
 #include "front-end/hook_argument.hpp"
-#include "front-end/output.hpp"
 #include "front-end/set_argument.hpp"
 #include "libsieve/control/query/status.hpp"
 #include "libsieve/control/real_kernel.hpp"

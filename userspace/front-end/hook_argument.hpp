@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "front-end/arguments.hpp"
+#include "front-end/console/arguments.hpp"
 #include "libsieve/control/access/in_force.hpp"
 #include "libsieve/kernel/programs/hook_point.hpp"
 #include "libsieve/util/result.hpp"

@@ -19,12 +19,12 @@
 #include <nlohmann/json.hpp>
 #include <sieve/policy.h>
 
-#include "front-end/arguments.hpp"
-#include "front-end/exit_code.hpp"
-#include "front-end/json_text.hpp"
-#include "front-end/output.hpp"
-#include "front-end/progress_bar.hpp"
-#include "front-end/remedy.hpp"
+#include "front-end/console/arguments.hpp"
+#include "front-end/console/exit_code.hpp"
+#include "front-end/console/json_text.hpp"
+#include "front-end/console/output.hpp"
+#include "front-end/console/progress_bar.hpp"
+#include "front-end/console/remedy.hpp"
 #include "libsieve/bench/setup/bench_keys.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/util/number.hpp"

@@ -7,8 +7,8 @@
 
 #include <fmt/core.h>
 
-#include "front-end/format.hpp"
-#include "front-end/output.hpp"
+#include "front-end/console/format.hpp"
+#include "front-end/console/output.hpp"
 
 namespace sieve::cli {
 

@@ -14,7 +14,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
-#include "front-end/exit_code.hpp"
+#include "front-end/console/exit_code.hpp"
 #include "libsieve/util/result.hpp"
 #include "libsieve/util/version.hpp"
 #include "sieve-lab/experiment.hpp"

@@ -17,7 +17,7 @@
 #include <fmt/core.h>
 
 #include "front-end/completion.hpp"
-#include "front-end/output.hpp"
+#include "front-end/console/output.hpp"
 #include "libsieve/service/sandbox/child_main.hpp"
 #include "libsieve/util/out_of_memory.hpp"
 #include "xdp-sieve/meant_command.hpp"

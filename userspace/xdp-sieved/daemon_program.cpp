@@ -18,9 +18,9 @@
 #include <fmt/core.h>
 
 #include "front-end/completion.hpp"
-#include "front-end/exit_code.hpp"
-#include "front-end/output.hpp"
-#include "front-end/remedy.hpp"
+#include "front-end/console/exit_code.hpp"
+#include "front-end/console/output.hpp"
+#include "front-end/console/remedy.hpp"
 #include "front-end/with_fleet.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/kernel/host/libbpf_log.hpp"

@@ -8,9 +8,9 @@
 
 #include <gtest/gtest.h>
 
-#include "front-end/exit_code.hpp"
-#include "front-end/format.hpp"
-#include "front-end/remedy.hpp"
+#include "front-end/console/exit_code.hpp"
+#include "front-end/console/format.hpp"
+#include "front-end/console/remedy.hpp"
 #include "libsieve/util/closest_word.hpp"
 #include "libsieve/util/number.hpp"
 #include "unit/messages.hpp"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "front-end/arguments.hpp"
+#include "front-end/console/arguments.hpp"
 #include "libsieve/fleet/manifest/fleet_access.hpp"
 #include "libsieve/fleet/manifest/manifest.hpp"
 #include "libsieve/util/result.hpp"

@@ -3,8 +3,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "front-end/output.hpp"
-#include "front-end/remedy.hpp"
+#include "front-end/console/output.hpp"
+#include "front-end/console/remedy.hpp"
 #include "xdp-sieve/arguments/confine_lists.hpp"
 
 namespace sieve::cli {

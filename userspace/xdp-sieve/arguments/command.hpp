@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "front-end/arguments.hpp"
+#include "front-end/console/arguments.hpp"
 #include "libsieve/util/result.hpp"
 #include "xdp-sieve/arguments/context.hpp"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "xdp-sieve/arguments/context.hpp"
 
-#include "front-end/output.hpp"
-#include "front-end/progress_bar.hpp"
+#include "front-end/console/output.hpp"
+#include "front-end/console/progress_bar.hpp"
 
 namespace sieve::cli {
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "front-end/exit_code.hpp"
+#include "front-end/console/exit_code.hpp"
 #include "libsieve/control/spec/observer.hpp"
 #include "libsieve/util/progress.hpp"
 
@@ -23,7 +23,7 @@ struct Context {
 // Prints a remark to standard error unless --quiet.
 void remark(const Context& context, const std::string& text);
 
-// One of front-end/progress_bar.hpp.
+// One of front-end/console/progress_bar.hpp.
 Progress progress_bar(const Context& context);
 
 // Makes a bar for each of several jobs.

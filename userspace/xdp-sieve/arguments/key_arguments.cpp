@@ -5,7 +5,7 @@
 
 #include <sieve/prefix.h>
 
-#include "front-end/format.hpp"
+#include "front-end/console/format.hpp"
 #include "libsieve/feeds/feed.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
 

@@ -11,7 +11,7 @@
 
 #include <fmt/core.h>
 
-#include "front-end/output.hpp"
+#include "front-end/console/output.hpp"
 #include "libsieve/util/number.hpp"
 
 namespace sieve::cli {

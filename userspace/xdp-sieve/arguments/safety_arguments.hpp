@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "front-end/arguments.hpp"
+#include "front-end/console/arguments.hpp"
 #include "libsieve/control/safety/host_addresses.hpp"
 #include "libsieve/control/spec/safety.hpp"
 #include "libsieve/util/result.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "front-end/arguments.hpp"
+#include "front-end/console/arguments.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::cli {

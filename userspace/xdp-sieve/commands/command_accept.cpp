@@ -13,9 +13,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "front-end/format.hpp"
-#include "front-end/json_text.hpp"
-#include "front-end/output.hpp"
+#include "front-end/console/format.hpp"
+#include "front-end/console/json_text.hpp"
+#include "front-end/console/output.hpp"
 #include "libsieve/service/config/configuration.hpp"
 #include "libsieve/service/contact/manager.hpp"
 #include "libsieve/service/live/range_set_configuration.hpp"

@@ -9,10 +9,10 @@
 
 #include <fmt/core.h>
 
-#include "front-end/format.hpp"
-#include "front-end/json_text.hpp"
-#include "front-end/output.hpp"
-#include "front-end/remedy.hpp"
+#include "front-end/console/format.hpp"
+#include "front-end/console/json_text.hpp"
+#include "front-end/console/output.hpp"
+#include "front-end/console/remedy.hpp"
 #include "libsieve/control/access/hold_lock.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/kernel/host/libbpf_log.hpp"

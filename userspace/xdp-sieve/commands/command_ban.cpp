@@ -16,8 +16,8 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "front-end/json_text.hpp"
-#include "front-end/output.hpp"
+#include "front-end/console/json_text.hpp"
+#include "front-end/console/output.hpp"
 #include "libsieve/service/config/configuration_reader.hpp"
 #include "libsieve/service/config/duration.hpp"
 #include "libsieve/service/contact/ban_talk.hpp"

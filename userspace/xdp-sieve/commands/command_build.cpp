@@ -8,9 +8,9 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "front-end/format.hpp"
-#include "front-end/json_text.hpp"
-#include "front-end/output.hpp"
+#include "front-end/console/format.hpp"
+#include "front-end/console/json_text.hpp"
+#include "front-end/console/output.hpp"
 #include "libsieve/control/spec/build_options.hpp"
 #include "libsieve/control/spec/source.hpp"
 #include "libsieve/feeds/text/key_text.hpp"

@@ -7,10 +7,10 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "front-end/format.hpp"
+#include "front-end/console/format.hpp"
+#include "front-end/console/json_text.hpp"
+#include "front-end/console/output.hpp"
 #include "front-end/hook_argument.hpp"
-#include "front-end/json_text.hpp"
-#include "front-end/output.hpp"
 #include "libsieve/control/keys/change_keys.hpp"
 #include "libsieve/control/keys/list_keys.hpp"
 #include "libsieve/control/real_kernel.hpp"

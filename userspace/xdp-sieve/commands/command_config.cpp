@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "front-end/output.hpp"
+#include "front-end/console/output.hpp"
 #include "libsieve/service/config/configuration_reader.hpp"
 #include "libsieve/service/config/configuration_text.hpp"
 #include "xdp-sieve/arguments/command.hpp"

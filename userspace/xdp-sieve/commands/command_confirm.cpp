@@ -4,9 +4,9 @@
 
 #include <fmt/core.h>
 
+#include "front-end/console/json_text.hpp"
+#include "front-end/console/output.hpp"
 #include "front-end/hook_argument.hpp"
-#include "front-end/json_text.hpp"
-#include "front-end/output.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/control/table/end_probation.hpp"
 #include "libsieve/kernel/host/libbpf_log.hpp"

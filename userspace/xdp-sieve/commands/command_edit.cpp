@@ -5,11 +5,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "front-end/console/json_text.hpp"
+#include "front-end/console/output.hpp"
+#include "front-end/console/remedy.hpp"
 #include "front-end/edit_argument.hpp"
 #include "front-end/hook_argument.hpp"
-#include "front-end/json_text.hpp"
-#include "front-end/output.hpp"
-#include "front-end/remedy.hpp"
 #include "front-end/set_argument.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/control/table/edit_table.hpp"

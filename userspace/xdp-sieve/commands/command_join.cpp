@@ -5,10 +5,10 @@
 
 #include <fmt/core.h>
 
+#include "front-end/console/json_text.hpp"
+#include "front-end/console/output.hpp"
+#include "front-end/console/remedy.hpp"
 #include "front-end/hook_argument.hpp"
-#include "front-end/json_text.hpp"
-#include "front-end/output.hpp"
-#include "front-end/remedy.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/control/table/rejoin.hpp"
 #include "libsieve/kernel/host/libbpf_log.hpp"

@@ -5,8 +5,8 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "front-end/json_text.hpp"
-#include "front-end/output.hpp"
+#include "front-end/console/json_text.hpp"
+#include "front-end/console/output.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 

@@ -10,9 +10,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "front-end/console/json_text.hpp"
+#include "front-end/console/output.hpp"
 #include "front-end/hook_argument.hpp"
-#include "front-end/json_text.hpp"
-#include "front-end/output.hpp"
 #include "libsieve/control/access/hold_lock.hpp"
 #include "libsieve/control/access/in_force.hpp"
 #include "libsieve/control/real_kernel.hpp"

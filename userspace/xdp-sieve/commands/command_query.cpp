@@ -9,9 +9,9 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "front-end/console/json_text.hpp"
+#include "front-end/console/output.hpp"
 #include "front-end/hook_argument.hpp"
-#include "front-end/json_text.hpp"
-#include "front-end/output.hpp"
 #include "libsieve/feeds/feed.hpp"
 #include "libsieve/feeds/find_keys.hpp"
 #include "libsieve/feeds/text/key_text.hpp"

@@ -4,10 +4,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "front-end/format.hpp"
+#include "front-end/console/format.hpp"
+#include "front-end/console/json_text.hpp"
+#include "front-end/console/output.hpp"
 #include "front-end/hook_argument.hpp"
-#include "front-end/json_text.hpp"
-#include "front-end/output.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/control/table/remove.hpp"
 #include "libsieve/kernel/host/libbpf_log.hpp"

@@ -7,10 +7,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "front-end/format.hpp"
+#include "front-end/console/format.hpp"
+#include "front-end/console/json_text.hpp"
+#include "front-end/console/output.hpp"
 #include "front-end/hook_argument.hpp"
-#include "front-end/json_text.hpp"
-#include "front-end/output.hpp"
 #include "libsieve/control/query/status.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/feeds/text/key_text.hpp"

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "front-end/format.hpp"
+#include "front-end/console/format.hpp"
 #include "front-end/hook_argument.hpp"
 #include "xdp-sieve/reports/set_report.hpp"
 

@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include "front-end/format.hpp"
+#include "front-end/console/format.hpp"
+#include "front-end/console/output.hpp"
 #include "front-end/hook_argument.hpp"
-#include "front-end/output.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "front-end/format.hpp"
+#include "front-end/console/format.hpp"
 
 namespace sieve::cli {
 

@@ -3,7 +3,7 @@
 
 #include <fmt/core.h>
 
-#include "front-end/format.hpp"
+#include "front-end/console/format.hpp"
 #include "front-end/set_argument.hpp"
 #include "libsieve/control/table/replies.hpp"
 #include "libsieve/util/number.hpp"

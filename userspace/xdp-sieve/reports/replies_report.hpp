@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "front-end/arguments.hpp"
+#include "front-end/console/arguments.hpp"
 #include "libsieve/control/access/kernel.hpp"
 
 namespace sieve::cli {

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "front-end/format.hpp"
+#include "front-end/console/format.hpp"
 #include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/kernel/maps/redirect_maps.hpp"

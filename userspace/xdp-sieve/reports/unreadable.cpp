@@ -6,7 +6,7 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
-#include "front-end/format.hpp"
+#include "front-end/console/format.hpp"
 #include "libsieve/control/spec/set_action.hpp"
 
 namespace sieve::cli {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "front-end/exit_code.hpp"
+#include "front-end/console/exit_code.hpp"
 #include "libsieve/control/table/unload.hpp"
 #include "unit/control/fake_kernel.hpp"
 #include "unit/messages.hpp"

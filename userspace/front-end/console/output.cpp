@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "front-end/output.hpp"
+#include "front-end/console/output.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

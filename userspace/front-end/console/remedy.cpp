@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "front-end/remedy.hpp"
+#include "front-end/console/remedy.hpp"
 
 #include <fmt/format.h>
 

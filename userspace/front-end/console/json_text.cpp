@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "front-end/json_text.hpp"
+#include "front-end/console/json_text.hpp"
 
 namespace sieve::cli {
 

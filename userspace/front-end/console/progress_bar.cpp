@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "front-end/progress_bar.hpp"
+#include "front-end/console/progress_bar.hpp"
 
 #include <unistd.h>
 
@@ -11,7 +11,7 @@
 
 #include <fmt/core.h>
 
-#include "front-end/output.hpp"
+#include "front-end/console/output.hpp"
 
 namespace sieve::cli {
 
