@@ -49,8 +49,9 @@ trap 'exit 143' TERM
 
 # note_processor_time: sets processor_time to the seconds that all commands of this shell have taken.
 note_processor_time() {
-    times >"$WORK/times.$BASHPID" # in a subshell, `times` would tell of that one
-    processor_time=$(awk 'NR == 2 { gsub("[ms]", " "); print int($1 * 60 + $2 + $3 * 60 + $4) }' "$WORK/times.$BASHPID")
+    local file=$WORK/times.$BASHPID
+    times >"$file" # in a subshell, `times` would tell of that one
+    processor_time=$(awk 'NR == 2 { gsub("[ms]", " "); print int($1 * 60 + $2 + $3 * 60 + $4) }' "$file")
 }
 
 # suite NAME READER COMMAND...: runs the command, keeps its output, and has the reader count the tests.
@@ -82,12 +83,16 @@ lane() {
 
 # Tests the kernel side on other kernels. This suite counts its own tests unless it fails to start.
 vm_suites() {
-    local status=0
+    local status=0 before
+    note_processor_time
+    before=$processor_time
     scripts/vmtest.sh --results "$WORK/vm.results" >"$WORK/vm.said" 2>"$WORK/vm.log" &
     job=$!
     wait "$job" || status=$?
     job=
     cat "$WORK/vm.said"
+    note_processor_time
+    echo "vm         processors $((processor_time - before)) s"
     if [ ! -s "$WORK/vm.results" ]; then
         [ "$status" -ne 0 ] || status=1
         scripts/check_report.py exit vm "$status" "$WORK/vm.log" - >"$WORK/vm.results"
