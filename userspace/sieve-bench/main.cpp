@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -14,7 +13,6 @@
 #include <thread>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 #include <sieve/policy.h>
@@ -23,14 +21,13 @@
 #include "front-end/console/exit_code.hpp"
 #include "front-end/console/json_text.hpp"
 #include "front-end/console/output.hpp"
+#include "front-end/console/program.hpp"
 #include "front-end/console/progress_bar.hpp"
 #include "front-end/console/remedy.hpp"
 #include "libsieve/bench/setup/bench_keys.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/util/number.hpp"
-#include "libsieve/util/out_of_memory.hpp"
 #include "libsieve/util/output.hpp"
-#include "libsieve/util/version.hpp"
 #include "sieve-bench/tables.hpp"
 
 namespace sieve::cli {
@@ -266,14 +263,19 @@ class Runner {
     std::uint64_t wrong_ = 0; // answers that must be right
 };
 
-void describe(CLI::App& app, BenchArguments& arguments) {
-    Arguments command(&app);
+// What was given decides about other values.
+struct Given {
+    Argument keys;
+    Argument rounds;
+};
+
+Given describe(Arguments command, BenchArguments& arguments) {
     command.add_flag("--json", arguments.json, "print JSON, for machines");
     command.add_flag("-q,--quiet", arguments.quiet, "no progress bar");
-    command.add("--keys", arguments.keys, "sizes of the sets, as a comma list")
-        .called("NUMBER")
-        .separated_by(',')
-        .show_default();
+    const Argument keys = command.add("--keys", arguments.keys, "sizes of the sets, as a comma list")
+                              .called("NUMBER")
+                              .separated_by(',')
+                              .show_default();
     Arguments only = command.add_at_most_one("Only", "one part of the benchmark only");
     only.add("--prefixes", arguments.prefixes,
              "lists of prefixes, as a comma list: files, or table:NUMBER and table6:NUMBER for so many "
@@ -302,42 +304,31 @@ void describe(CLI::App& app, BenchArguments& arguments) {
              "kernel; exit code 1 if an answer is wrong")
         .called("NUMBER");
     command.add("--bits-per-key", arguments.bits_per_key, "size of the filters").show_default();
-    command.add("--rounds", arguments.rounds, "measurements of everything, in turn")
-        .between(3, 1001)
-        .show_default();
+    const Argument rounds = command.add("--rounds", arguments.rounds, "measurements of everything, in turn")
+                                .between(3, 1001)
+                                .show_default();
     command.add("-o,--output", arguments.output, "write the numbers as JSON to this file, too")
         .called("FILE");
     command.add_flag("--force", arguments.force, "also replace a file that is not a benchmark's output");
     command.add_flag("--quick", arguments.quick, "small sets and few rounds: seconds, not minutes");
+    return {keys, rounds};
 }
 
 Exit run(int argc, char** argv) {
     BenchArguments arguments;
-    CLI::App app{"Measures what lookups, packets and loading cost here, beside the kernel's own sets.\n"
-                 "Exit codes: 0 done, 1 an answer was wrong, 2 usage, 3 bad input, 4 the kernel refused, "
-                 "5 the numbers could not be printed."};
-    app.name("sieve-bench");
-    app.set_version_flag("--version", std::string("sieve-bench ") + version);
-    describe(app, arguments);
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::CallForHelp&) {
-        print_out("{}", app.help());
-        return Exit::done;
-    } catch (const CLI::CallForVersion& error) {
-        print_out("{}\n", error.what());
-        return Exit::done;
-    } catch (const CLI::ParseError& error) {
-        print_error("sieve-bench: {}; see `sieve-bench --help`\n", error.what());
-        return Exit::usage;
-    }
-    if (app.count("--keys") == 0) {
+    Program program("sieve-bench",
+                    "Measures what lookups, packets and loading cost here, beside the kernel's own sets.\n"
+                    "Exit codes: 0 done, 1 an answer was wrong, 2 usage, 3 bad input, 4 the kernel refused, "
+                    "5 the numbers could not be printed.");
+    const Given given = describe(program.arguments(), arguments);
+    if (const std::optional<Exit> done = program.parse(argc, argv)) return *done;
+    if (!given.keys.given()) {
         if (arguments.replies)
             arguments.keys = {"1e3", "1e5", "1e6"};
         else if (arguments.quick)
             arguments.keys = {"1e4", "1e6"};
     }
-    if (arguments.quick && app.count("--rounds") == 0) arguments.rounds = 5;
+    if (arguments.quick && !given.rounds.given()) arguments.rounds = 5;
     const Result<bool> all_right = Runner(arguments).run();
     if (all_right) return *all_right ? Exit::done : Exit::no;
     print_error("sieve-bench: {}\n", error_text(all_right.error()));
@@ -348,18 +339,6 @@ Exit run(int argc, char** argv) {
 } // namespace sieve::cli
 
 int main(int argc, char** argv) {
-    using namespace sieve;
-    cli::prepare_streams();
-    try {
-        const Exit exit = cli::run(argc, argv);
-        if (cli::flush_output()) return static_cast<int>(exit);
-        cli::print_error("sieve-bench: standard output could not be written\n");
-        return static_cast<int>(Exit::incomplete);
-    } catch (const std::exception& error) {
-        const bool shortage = is_out_of_memory(error);
-        cli::print_error("sieve-bench: {}\n",
-                         shortage ? "out of memory: the sets are too large for this machine"
-                                  : std::string("internal error, please report it: ") + error.what());
-        return static_cast<int>(shortage ? Exit::bad_input : Exit::kernel_refused);
-    }
+    using namespace sieve::cli;
+    return run_main("sieve-bench", "the sets are", [&] { return run(argc, argv); });
 }

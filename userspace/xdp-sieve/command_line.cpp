@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include <CLI/CLI.hpp>
+
 #include "libsieve/util/version.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 

@@ -5,9 +5,11 @@
 #include <span>
 #include <string_view>
 
-#include <CLI/CLI.hpp>
-
 #include "xdp-sieve/arguments/context.hpp"
+
+namespace CLI {
+class App;
+}
 
 namespace sieve::cli {
 

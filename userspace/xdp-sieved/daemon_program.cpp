@@ -5,7 +5,6 @@
 
 #include <csignal>
 #include <cstdlib>
-#include <exception>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -14,12 +13,12 @@
 #include <system_error>
 #include <utility>
 
-#include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
 #include "front-end/completion.hpp"
 #include "front-end/console/exit_code.hpp"
 #include "front-end/console/output.hpp"
+#include "front-end/console/program.hpp"
 #include "front-end/console/remedy.hpp"
 #include "front-end/with_fleet.hpp"
 #include "libsieve/control/real_kernel.hpp"
@@ -37,7 +36,7 @@ namespace sieve::cli {
 
 namespace {
 
-struct Arguments {
+struct Options {
     std::string configuration = service::standard_configuration;
     std::string named{}; // the same without --config
     bool check = false;
@@ -75,13 +74,13 @@ std::string no_fleet() {
                        fleet_package);
 }
 
-Result<Exit> check(const Arguments& arguments, const FleetSupport& support) {
+Result<Exit> check(const Options& options, const FleetSupport& support) {
     SIEVE_ASSIGN(service::Configuration configuration,
-                 service::load_configuration(arguments.configuration, service::From::files));
+                 service::load_configuration(options.configuration, service::From::files));
     if (configuration.fleet && support.follow == nullptr)
-        return bad_input(fmt::format("{}: [fleet]: {}", arguments.configuration, no_fleet()));
+        return bad_input(fmt::format("{}: [fleet]: {}", options.configuration, no_fleet()));
     SIEVE_TRY(service::live::with_range_sets(std::move(configuration)));
-    print_out("{} is correct\n", arguments.configuration);
+    print_out("{} is correct\n", options.configuration);
     return Exit::done;
 }
 
@@ -119,12 +118,12 @@ class FleetPart {
     std::unique_ptr<FleetFollower> fleet_;
 };
 
-Result<Exit> serve(const Arguments& arguments, const FleetSupport& support, service::Log& log) {
+Result<Exit> serve(const Options& options, const FleetSupport& support, service::Log& log) {
     block_signals();
     kernel::set_verbose(false);
     service::RealHostAddresses host({}, {}, [&log](const std::string& text) { log.warning(text); });
     service::SystemdNotifier notifier;
-    SIEVE_ASSIGN(const std::string path, absolute(arguments.configuration));
+    SIEVE_ASSIGN(const std::string path, absolute(options.configuration));
     SIEVE_ASSIGN(const service::Configuration configuration,
                  service::load_configuration(path, service::From::files));
     SIEVE_TRY(control::RealKernel().may_load_programs());
@@ -161,55 +160,41 @@ Result<Exit> serve(const Arguments& arguments, const FleetSupport& support, serv
 }
 
 Exit run(int argc, char** argv, const FleetSupport& support) {
-    Arguments arguments;
-    CLI::App app{
+    Options options;
+    Program program(
+        "xdp-sieved",
         "Keeps a configuration in force: follows lists, interfaces and the configuration itself.\n"
         "Exit codes: 0 stopped as asked, 2 usage, 3 bad configuration, 4 the kernel refused or another "
-        "daemon is at work, 5 stopped, but something could not be unloaded."};
-    app.name("xdp-sieved");
-    app.set_version_flag("--version", std::string("xdp-sieved ") + version);
-    app.add_option("--config", arguments.configuration, "the configuration")
-        ->type_name("CONFIG")
-        ->capture_default_str();
-    app.add_option("CONFIG", arguments.named, "likewise, as `xdp-sieve apply` takes it")->type_name("");
-    app.add_flag("--check", arguments.check, "only say whether the configuration is correct");
-    app.add_option("--log", arguments.log, "where to")
-        ->type_name("auto|journal|stderr")
-        ->capture_default_str();
+        "daemon is at work, 5 stopped, but something could not be unloaded.");
+    Arguments command = program.arguments();
+    const Argument option =
+        command.add("--config", options.configuration, "the configuration").called("CONFIG").show_default();
+    command.add("CONFIG", options.named, "likewise, as `xdp-sieve apply` takes it").called("");
+    command.add_flag("--check", options.check, "only say whether the configuration is correct");
+    command.add("--log", options.log, "where to").called("auto|journal|stderr").show_default();
     // What the shells' completion scripts run, as for xdp-sieve.
     if (argc > 1 && std::string_view(argv[1]) == "complete") {
-        print_candidates(app, {argv + 2, argv + argc});
+        print_candidates(program.app(), {argv + 2, argv + argc});
         return Exit::done;
     }
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::CallForHelp&) {
-        print_out("{}", app.help());
-        return Exit::done;
-    } catch (const CLI::CallForVersion& error) {
-        print_out("{}\n", error.what());
-        return Exit::done;
-    } catch (const CLI::ParseError& error) {
-        print_error("xdp-sieved: {}; see `xdp-sieved --help`\n", error.what());
-        return Exit::usage;
-    }
-    if (!arguments.named.empty()) {
-        if (app.count("--config") > 0 && arguments.named != arguments.configuration) {
-            print_error("xdp-sieved: {} and --config {}: expected one configuration\n", arguments.named,
-                        arguments.configuration);
+    if (const std::optional<Exit> done = program.parse(argc, argv)) return *done;
+    if (!options.named.empty()) {
+        if (option.given() && options.named != options.configuration) {
+            print_error("xdp-sieved: {} and --config {}: expected one configuration\n", options.named,
+                        options.configuration);
             return Exit::usage;
         }
-        arguments.configuration = arguments.named;
+        options.configuration = options.named;
     }
-    const auto choice = service::parse_log_choice(arguments.log);
+    const auto choice = service::parse_log_choice(options.log);
     if (!choice) {
         print_error("xdp-sieved: {}\n", choice.error().message);
         return Exit::usage;
     }
     const std::unique_ptr<service::Log> log = service::make_log(*choice);
-    const Result<Exit> result = arguments.check ? check(arguments, support) : serve(arguments, support, *log);
+    const Result<Exit> result = options.check ? check(options, support) : serve(options, support, *log);
     if (result) return *result;
-    if (arguments.check)
+    if (options.check)
         print_error("xdp-sieved: {}\n", error_text(result.error()));
     else
         log->error(error_text(result.error()));
@@ -221,15 +206,8 @@ Exit run(int argc, char** argv, const FleetSupport& support) {
 int run_daemon_program(int argc, char** argv, const FleetSupport& support) {
     // The sandbox executes this program anew for each child.
     if (const std::optional<int> status = service::run_as_child(argc, argv, support.tasks)) return *status;
-    prepare_streams();
     give_memory_back();
-    try {
-        const Exit exit = run(argc, argv, support);
-        return static_cast<int>(flush_output() ? exit : Exit::incomplete);
-    } catch (const std::exception& error) {
-        print_error("xdp-sieved: internal error, please report it: {}\n", error.what());
-        return static_cast<int>(Exit::kernel_refused);
-    }
+    return run_main("xdp-sieved", "the lists are", [&] { return run(argc, argv, support); });
 }
 
 } // namespace sieve::cli

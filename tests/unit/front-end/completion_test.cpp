@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include <CLI/CLI.hpp>
 #include <gtest/gtest.h>
 
 #include "xdp-sieve-fleet/xdp-sieve/fleet_commands.hpp"

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -99,6 +100,17 @@ Arguments Arguments::add_at_most_one(const std::string& name, const std::string&
     auto* group = app_->add_option_group(name, description);
     group->require_option(0, 1);
     return Arguments(group);
+}
+
+Arguments Arguments::add_command(const std::string& name, const std::string& description) {
+    CLI::App* command = app_->add_subcommand(name, description);
+    command->group("Commands");
+    command->fallthrough();
+    return Arguments(command);
+}
+
+void Arguments::when_chosen(std::function<void()> work) {
+    app_->callback(std::move(work));
 }
 
 } // namespace sieve::cli

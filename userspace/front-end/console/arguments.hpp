@@ -3,6 +3,7 @@
 // compile than the rest of a command. Whole numbers may be written as 1e6.
 #pragma once
 
+#include <functional>
 #include <string>
 
 namespace CLI {
@@ -53,6 +54,11 @@ class Arguments {
 
     // A group of options of which at most one may be given.
     Arguments add_at_most_one(const std::string& name, const std::string& description);
+
+    // A command with arguments of its own, which may also be followed by the program's.
+    Arguments add_command(const std::string& name, const std::string& description);
+    // Of a command: called when all arguments have been read, if the command is among them.
+    void when_chosen(std::function<void()> work);
 
   private:
     CLI::App* app_;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "xdp-sieve/arguments/command.hpp"
 
-#include <CLI/CLI.hpp>
-
 #include "front-end/console/output.hpp"
 #include "front-end/console/remedy.hpp"
 #include "xdp-sieve/arguments/confine_lists.hpp"
@@ -11,10 +9,8 @@ namespace sieve::cli {
 
 void add_command(CLI::App& app, Context& context, const std::string& name, const std::string& description,
                  const std::function<Action(Arguments command)>& define) {
-    CLI::App* command = app.add_subcommand(name, description);
-    command->group("Commands");
-    command->fallthrough();
-    command->callback([&context, action = define(Arguments(command))] {
+    Arguments command = Arguments(&app).add_command(name, description);
+    command.when_chosen([&context, action = define(command)] {
         if (!context.no_sandbox) confine_lists();
         const Result<Exit> result = action();
         if (result) {

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// A program without commands: its arguments, and its way from main() to an exit code.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "front-end/console/arguments.hpp"
+#include "front-end/console/exit_code.hpp"
+
+namespace sieve::cli {
+
+class Program {
+  public:
+    Program(const std::string& name, const std::string& description);
+    ~Program();
+    Program(const Program&) = delete;
+    Program& operator=(const Program&) = delete;
+
+    [[nodiscard]] Arguments arguments() { return Arguments(app_.get()); }
+    // For completion.
+    [[nodiscard]] const CLI::App& app() const { return *app_; }
+
+    // Sets the variables of the arguments. Prints help, the version, or what is wrong, and returns the exit
+    // code then.
+    [[nodiscard]] std::optional<Exit> parse(int argc, char** argv);
+
+  private:
+    std::unique_ptr<CLI::App> app_;
+};
+
+// What main() returns: the exit code of `work`, or that of an exception, or that of output that could not be
+// written. `too_large`: what is too large if there is not enough memory, such as "the sets are".
+[[nodiscard]] int run_main(const std::string& name, const std::string& too_large,
+                           const std::function<Exit()>& work);
+
+} // namespace sieve::cli
