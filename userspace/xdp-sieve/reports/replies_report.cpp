@@ -78,10 +78,11 @@ std::string describe(const control::RepliesState& state, const sieve_counter& re
                             ? fmt::format(", connections from before are learnt for {} s more",
                                           state.memory->learning.count())
                             : std::string());
-    if (state.counts.refused > 0 || state.counts.evicted > 0 ||
-        state.memory->load() >= kernel::flow_memory_warning_load)
+    if (state.counts.refused > 0 || state.counts.evicted > 0)
         text += fmt::format("  {} found no room and {} made room for others: a higher --max-flows helps\n",
                             format_counted(state.counts.refused, "flow"), format_count(state.counts.evicted));
+    else if (state.memory->load() >= kernel::flow_memory_warning_load)
+        text += "  every flow has found room so far, and the memory fills up: a higher --max-flows helps\n";
     if (state.counts.lost > 0)
         text += fmt::format("  {} not noted, since another CPU was faster; its next packet tried again\n",
                             format_counted(state.counts.lost, "flow"));

@@ -86,11 +86,9 @@ Outcome request(const Interface& interface, Mode mode, int program, int replaced
     const int error = set_program(interface, mode, program, replaced);
     if (error == 0) return {};
     Result<std::uint32_t> wanted = program < 0 ? Result<std::uint32_t>(0) : program_id(program);
-    std::uint32_t there = 0;
-    if (!wanted ||
-        bpf_xdp_query_id(static_cast<int>(interface.index), static_cast<int>(mode_flag(mode)), &there) != 0)
-        return {error, false};
-    return {there == *wanted ? 0 : error, true};
+    const Result<std::uint32_t> there = program_in_mode(interface, mode);
+    if (!wanted || !there) return {error, false};
+    return {*there == *wanted ? 0 : error, true};
 }
 
 // The error for a failed attempt to attach or detach, with what the kernel or the driver said about it.

@@ -9,4 +9,8 @@ namespace sieve::kernel::xdp {
 
 [[nodiscard]] Result<Hook> read_hook(const Interface& interface);
 
+// The id of the program that runs there in that mode; 0: none. Error: the kernel does not say, as for an
+// interface that has gone.
+[[nodiscard]] Result<std::uint32_t> program_in_mode(const Interface& interface, Mode mode);
+
 } // namespace sieve::kernel::xdp
