@@ -13,6 +13,14 @@
 /* As many lanes as a word can have, each of which other packets mark once. */
 #define SIEVE_EXACT_MOST_LANES 16
 
+/* Whether a packet of the key is here. Otherwise a controller asks, or the sets are asked about a packet that
+ * another one quotes (reply.h), which anybody can forge. */
+static __always_inline int sieve_may_mark(void) {
+    __u32 zero = 0, *is_quoted = bpf_map_lookup_elem(&sieve_quoted, &zero);
+
+    return !sieve_control.trial && is_quoted && !*is_quoted;
+}
+
 /*
  * Marks the key of a lane, unless the lane has changed since `word` was read. `lane`: its bits. Other packets
  * may mark other lanes of the word meanwhile. Keys leave and enter the lane by stores to the whole word, so
@@ -23,7 +31,7 @@ static __noinline int sieve_mark_exact(const struct sieve_line* line, __u32 inde
     __u64* at = (__u64*)&line->word[index % SIEVE_LINE_WORDS];
     int i;
 
-    if (sieve_control.trial) return 0;
+    if (!sieve_may_mark()) return 0;
     for (i = 0; i < SIEVE_EXACT_MOST_LANES; i++) {
         const __u64 seen = __sync_val_compare_and_swap(at, word, word | mark);
 
@@ -80,7 +88,7 @@ static __always_inline int sieve_lookup_exact_ipv6(void* filter, const struct si
 static __noinline int sieve_mark_exact_place(const struct sieve_line* line, __u32 place, __u64 upper) {
     __u64* at = (__u64*)&line->word[place % SIEVE_EXACT_IPV6_WAYS];
 
-    if (!sieve_control.trial) (void)__sync_val_compare_and_swap(at, upper, upper ^ SIEVE_EXACT_IPV6_MARK);
+    if (sieve_may_mark()) (void)__sync_val_compare_and_swap(at, upper, upper ^ SIEVE_EXACT_IPV6_MARK);
     return 0;
 }
 

@@ -209,8 +209,10 @@ static __always_inline int sieve_passes_as_reply(SIEVE_CONTEXT* ctx, const struc
         /* Not from within a function, whose stack would come on top. */
         quoted = bpf_map_lookup_elem(&sieve_quoted, &zero);
         if (!quoted) return 0;
+        quoted->is_asked = 1;
         if (sieve_ask(&quoted->parsed, &quoted->stats, &quoted->answer, 0, SIEVE_TURN_FIRST))
             sieve_ask_others(&quoted->parsed, &quoted->stats, &quoted->answer);
+        quoted->is_asked = 0;
         if (quoted->answer.decision >= SIEVE_SLOTS || quoted->answer.action == SIEVE_ACTION_DROP) return 0;
     }
     if (answer->decision == SIEVE_NO_SET) stats->decided++;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Does a packet that is about to be dropped answer a flow that the host, or a network behind it, began? Only
- * such packets come here. Nothing is written but this CPU's own notes.
+ * such packets come here. Nothing is written but this CPU's own notes: a question about a quoted packet takes
+ * nothing from a set's limit and leaves no mark on an entry, since whoever forges one never sent that packet.
  *
  *   TCP, UDP, DCCP, UDP-Lite   the flow by addresses, ports and protocol
  *   DHCP, DHCPv6               from any server
@@ -27,6 +28,8 @@ enum sieve_reply {
 
 /* The packet that the peer of a quoted packet sends, and what the sets say about it. */
 struct sieve_quoted {
+    __u32 is_asked; /* not zero while the sets are asked: the question leaves no mark on an entry */
+    __u32 reserved;
     struct sieve_parsed parsed;
     struct sieve_answer answer;
     struct sieve_stats stats; /* what the sets count then; nobody reads it */
@@ -128,6 +131,8 @@ static __always_inline int sieve_prepare_question(const struct sieve_quote* quot
     if (!quoted) return SIEVE_REPLY_NO;
     __builtin_memset(&quoted->parsed, 0, sizeof(quoted->parsed));
     __builtin_memset(&quoted->answer, 0, sizeof(quoted->answer));
+    /* A full purse pays for the question: the set's account is for packets of its members. */
+    __builtin_memset(quoted->stats.purse, 0xff, sizeof(quoted->stats.purse));
     sieve_flow_reverse(&quote->key, &quoted->parsed.key);
     if (!(quote->have & SIEVE_FIELD_SPORT))
         quoted->parsed.key.word[4] = sieve_transport_word(0, 0, quote->proto);

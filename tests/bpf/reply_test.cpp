@@ -15,7 +15,12 @@
 #include "bpf/images.hpp"
 #include "bpf/note_program.hpp"
 #include "bpf/packet.hpp"
+#include "libsieve/build/set_builder.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
+#include "libsieve/filters/exact_kind.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/kernel/hooks/flow_memory.hpp"
+#include "libsieve/kernel/maps/mapped_filter.hpp"
 #include "libsieve/kernel/maps/stats.hpp"
 #include "libsieve/kernel/programs/scratch.hpp"
 
@@ -322,6 +327,49 @@ TEST_P(Replies, ErrorsAboutWhatASetLetsIn) {
 
     put({WantedSet{.name = "friends", .action = SIEVE_ACTION_DROP, .map_fd = friends.fd()}});
     EXPECT_FALSE(passes(error4(3, answered)));
+}
+
+// Whoever forges errors about packets that were never sent takes nothing from the members of a set.
+TEST_P(Replies, AnErrorTakesNothingFromALimit) {
+    const auto blocked = map_of(image_of({router})), odd = map_of(image_of({peer}));
+    constexpr std::uint32_t burst = 5;
+    put({WantedSet{.name = "blocked", .action = SIEVE_ACTION_DROP, .map_fd = blocked.fd()},
+         WantedSet{
+             .name = "odd", .action = SIEVE_ACTION_LIMIT, .map_fd = odd.fd(), .target = 1, .burst = burst}},
+        SIEVE_ACTION_PASS);
+    const Packet quoted = Packet(IPv4{.src = host, .dst = peer}) / Udp{.sport = 40000, .dport = 53};
+    for (std::uint32_t i = 0; i < 4 * burst; i++) EXPECT_TRUE(passes(error4(3, quoted)));
+    const Bytes member = (in / Udp{.sport = 53, .dport = 40000}).bytes();
+    for (std::uint32_t i = 0; i < burst; i++)
+        EXPECT_EQ(value_or_fail(scratch_->run(member)), std::uint32_t{SIEVE_VERDICT_PASS}) << i;
+}
+
+TEST_P(Replies, AnErrorMarksNoEntry) {
+    KeySet keys(SIEVE_FIELD_SRC);
+    for (const std::string& one : {peer, peer6}) keys.add(value_or_fail(parse_key(one, SIEVE_FIELD_SRC)));
+    BuildOptions options;
+    options.kind.kind = SIEVE_KIND_EXACT;
+    options.spare.hits = true;
+    const auto friends = map_of(value_or_fail(build_set(std::move(keys), options, {})).image);
+    put({WantedSet{.name = "friends", .action = SIEVE_ACTION_PASS, .map_fd = friends.fd()}});
+    scratch_->instance().control().trial = 0; // packets, and no controller, ask
+    auto filter = value_or_fail(kernel::MappedFilter::open(friends.id()));
+    const auto marked = [&] {
+        int count = 0;
+        EXPECT_TRUE(kind_of(filter.lookup())
+                        .exact()
+                        ->for_each_entry(filter.lookup(), filter.filter(), 0,
+                                         [&](const sieve_key&, std::uint64_t, bool hit) { count += hit; }));
+        return count;
+    };
+    const Tcp answer{.sport = 22, .dport = 50000};
+    EXPECT_TRUE(passes(error4(3, Packet(IPv4{.src = host, .dst = peer}) / answer)));
+    EXPECT_TRUE(passes(error6(2, Packet(IPv6{.src = host6, .dst = peer6}) / answer)));
+    EXPECT_EQ(marked(), 0);
+    for (const Packet& from : {in, in6})
+        EXPECT_EQ(value_or_fail(scratch_->run((from / Tcp{.sport = 50000, .dport = 22}).bytes())),
+                  std::uint32_t{SIEVE_VERDICT_PASS});
+    EXPECT_EQ(marked(), 2);
 }
 
 // Where everything passes that no set drops, an error from a listed source needs a flow.
