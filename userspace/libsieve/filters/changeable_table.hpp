@@ -28,6 +28,13 @@ inline constexpr std::uint64_t never_ends = ~std::uint64_t{0};
     return life / 4 > second ? life / 4 : second;
 }
 
+/// How much later it may end at the most, beside keys that live thousands of times as long: by as much as was
+/// asked for, or by ten seconds.
+[[nodiscard]] constexpr std::uint64_t longest_delay(std::uint64_t life) {
+    constexpr std::uint64_t ten_seconds = 10'000'000'000;
+    return life > ten_seconds ? life : ten_seconds;
+}
+
 /// What came of a change.
 struct TableChangeResult {
     std::uint64_t removed = 0;
@@ -57,9 +64,11 @@ class ChangeableTable {
     /// When the key's membership ends: never, or at a time to come. Nothing: the key is no member.
     [[nodiscard]] virtual std::optional<std::uint64_t> end_of(const sieve_key& key) const = 0;
     /// Whether a key that comes now can be given a life of so many nanoseconds, with no more than the
-    /// tolerated delay unless values have all the bits that there are. Else the table has to be built anew
-    /// (Lifetimes).
+    /// tolerated delay, or the longest one if values have all the bits that there are. Else the table has to
+    /// be built anew (Lifetimes).
     [[nodiscard]] virtual bool can_state(std::uint64_t life) const = 0;
+    /// By how many nanoseconds an end may come later than asked for. 0: the table states no ends.
+    [[nodiscard]] virtual std::uint64_t delay_of_ends() const = 0;
     /// Gives a member this end, or the next later one that the table can state. Error: it can state none.
     [[nodiscard]] virtual Status set_end(const sieve_key& key, std::uint64_t end) = 0;
     /// Marks a member, as a packet does that finds it. Nothing happens to another key, or without marks.

@@ -116,6 +116,10 @@ class ExactKind : public FilterKind {
     /// Whether filters of keys of these fields may be made whose keys end (Spare::lifetimes).
     [[nodiscard]] virtual bool states_ends(std::uint32_t) const { return false; }
 
+    /// By how many nanoseconds ends come late, at the least, in a filter that states lives of up to
+    /// `longest`.
+    [[nodiscard]] virtual std::uint64_t least_delay_of_ends(std::uint64_t) const { return never_ends; }
+
     /// Whether keys of this filter may end.
     [[nodiscard]] virtual bool has_ends(const sieve_lookup&, std::span<const sieve_line>) const {
         return false;

@@ -31,6 +31,10 @@ class ExactSet : public testing::Test {
     FakeKernel kernel;
     const HookName eth0{.interface = "eth0"};
 
+    Result<KeysChanged> insert_for(const std::string& key, std::chrono::nanoseconds lifetime) {
+        return change_keys(kernel, eth0, "set", keys({key}), KeyRequest{.lifetime = lifetime}, {});
+    }
+
     // 192.0.2.0 to 192.0.2.199
     void put(int members = 200) {
         FeedSpec spec;
@@ -164,10 +168,31 @@ TEST_F(ExactSet, IsNotReplacedIfSomebodyElseSwappedIt) {
     EXPECT_EQ(listed().size(), 500U);
 }
 
+// A table counts ends in units, which are long if one of its keys lives long.
+TEST_F(ExactSet, AnEndThatWouldBeMuchTooLateIsRefused) {
+    put();
+    ASSERT_EQ(insert_for("203.0.113.1", 30 * 24h)->late.count(), 0);
+    expect_error(insert_for("203.0.113.2", 10s), ErrorKind::invalid_request);
+    EXPECT_FALSE(matches("203.0.113.2"));
+    const auto late = insert_for("203.0.113.3", 5min);
+    ASSERT_TRUE(late) << late.error().message;
+    EXPECT_GT(late->late, 5min / 4);
+    EXPECT_LE(late->late, 5min);
+    EXPECT_EQ(insert_for("203.0.113.4", 30 * 24h)->report.done, 1U) << "beside an end that is near by now";
+}
+
+TEST_F(ExactSet, AnEndThatWouldMakeOthersMuchTooLateIsRefused) {
+    put();
+    ASSERT_EQ(insert_for("203.0.113.1", 10s)->report.done, 1U);
+    expect_error(insert_for("203.0.113.2", 30 * 24h), ErrorKind::invalid_request);
+    EXPECT_FALSE(matches("203.0.113.2"));
+    EXPECT_EQ(insert_for("203.0.113.3", 1h)->report.done, 1U);
+}
+
 // Ends lie in the table, where packets look at them. The first one asks for a table that can state it.
 TEST_F(ExactSet, KeysEndByThemselves) {
     put();
-    const auto insert_for = [&](const KeySet& keys, std::chrono::nanoseconds lifetime) {
+    const auto insert_keys_for = [&](const KeySet& keys, std::chrono::nanoseconds lifetime) {
         return change_keys(kernel, eth0, "set", keys, KeyRequest{.lifetime = lifetime}, {});
     };
     // Time passes by moving the base that ends are counted from.
@@ -191,22 +216,22 @@ TEST_F(ExactSet, KeysEndByThemselves) {
     };
     const auto ending = [&] { return count_ending(*filter()); };
 
-    const auto in = insert_for(keys({"203.0.113.1"}), 1h);
+    const auto in = insert_keys_for(keys({"203.0.113.1"}), 1h);
     ASSERT_TRUE(in) << in.error().message;
     EXPECT_EQ(in->report.done, 1U);
     EXPECT_EQ(in->grown, 1U) << "a table without ends stated one";
-    ASSERT_EQ(insert_for(keys({"203.0.113.2"}), 2h)->report.done, 1U);
-    ASSERT_EQ(insert_for(keys({"203.0.113.3"}), 2h)->grown, 0U);
+    ASSERT_EQ(insert_keys_for(keys({"203.0.113.2"}), 2h)->report.done, 1U);
+    ASSERT_EQ(insert_keys_for(keys({"203.0.113.3"}), 2h)->grown, 0U);
     expect_end("203.0.113.2", 2h);
     expect_end("192.0.2.1", std::nullopt);
     // A member of the list has no end, and gets none.
-    EXPECT_EQ(insert_for(keys({"192.0.2.1"}), 1h)->report.told.size(), 1U);
+    EXPECT_EQ(insert_keys_for(keys({"192.0.2.1"}), 1h)->report.told.size(), 1U);
     // A later end counts, an earlier one does not, and for good is for good.
-    EXPECT_EQ(insert_for(keys({"203.0.113.1"}), 3h)->other_end, 1U);
-    EXPECT_EQ(insert_for(keys({"203.0.113.1"}), 1h)->other_end, 1U);
+    EXPECT_EQ(insert_keys_for(keys({"203.0.113.1"}), 3h)->other_end, 1U);
+    EXPECT_EQ(insert_keys_for(keys({"203.0.113.1"}), 1h)->other_end, 1U);
     expect_end("203.0.113.1", 3h);
     // Growth keeps the ends.
-    EXPECT_EQ(insert_for(range("198.51.", 0, 299), 5h)->grown, 1U);
+    EXPECT_EQ(insert_keys_for(range("198.51.", 0, 299), 5h)->grown, 1U);
     expect_end("203.0.113.2", 2h);
     expect_end("198.51.1.43", 5h);
     expect_end("192.0.2.1", std::nullopt);
@@ -220,7 +245,7 @@ TEST_F(ExactSet, KeysEndByThemselves) {
     EXPECT_EQ(filter()->file().keys, 503U) << "entries that have ended stay until somebody needs the room";
     EXPECT_FALSE(erase(kernel, eth0, "set", keys({"203.0.113.2"}), {})->told.empty());
     // What has ended comes again, for a time or for good.
-    EXPECT_EQ(insert_for(keys({"203.0.113.2"}), 4h)->report.done, 1U);
+    EXPECT_EQ(insert_keys_for(keys({"203.0.113.2"}), 4h)->report.done, 1U);
     EXPECT_TRUE(matches("203.0.113.2"));
     EXPECT_EQ(filter()->file().keys, 503U);
     const auto expired = expire_keys(kernel, eth0, {});
@@ -243,10 +268,10 @@ TEST_F(ExactSet, KeysEndByThemselves) {
     EXPECT_EQ(listed().size(), 451U);
     // No end can be stated in the last units, so the table is built anew.
     pass(24h);
-    EXPECT_EQ(insert_for(keys({"203.0.113.9"}), 5h)->grown, 1U);
+    EXPECT_EQ(insert_keys_for(keys({"203.0.113.9"}), 5h)->grown, 1U);
     expect_end("203.0.113.9", 5h);
     // A short life asks for a finer unit.
-    EXPECT_EQ(insert_for(keys({"203.0.113.10"}), 30s)->grown, 1U);
+    EXPECT_EQ(insert_keys_for(keys({"203.0.113.10"}), 30s)->grown, 1U);
     pass(45s);
     EXPECT_FALSE(matches("203.0.113.10"));
     EXPECT_TRUE(matches("203.0.113.9"));

@@ -36,18 +36,23 @@ struct Seen {
     sieve_lookup lookup{};
     sieve_file file{};
     KeySet keys;
-    std::optional<Lifetimes> lifetimes; // of a table of ends
+    std::optional<Lifetimes> lifetimes;  // of a table of ends
+    std::uint64_t shortest = never_ends; // life of a key of it
 };
 
 // What the ends in force need.
-Result<std::optional<Lifetimes>> lifetimes_of(const OpenTable& open) {
-    if (!open.has_ends()) return std::nullopt;
-    Lifetimes lifetimes{.longest = least_longest_life, .unit = never_ends};
+Status read_ends(const OpenTable& open, Seen& seen) {
+    if (!open.has_ends()) return {};
     const std::uint64_t now = program_now();
+    Lifetimes& lifetimes = seen.lifetimes.emplace(Lifetimes{least_longest_life, never_ends});
     SIEVE_TRY(open.for_each_entry(now, [&](const sieve_key&, std::uint64_t end, bool) {
-        if (end > now && end != never_ends) lifetimes.longest = std::max(lifetimes.longest, end - now);
+        if (end <= now || end == never_ends) return;
+        lifetimes.longest = std::max(lifetimes.longest, end - now);
+        seen.shortest = std::min(seen.shortest, end - now);
     }));
-    return lifetimes;
+    // It can be no better than it was when they were stated.
+    lifetimes.unit = std::max(open.table->delay_of_ends(), tolerated_delay(seen.shortest));
+    return {};
 }
 
 Result<Seen> see(Kernel& kernel, const HookName& name, const std::string& set, const Observer& observer) {
@@ -56,17 +61,35 @@ Result<Seen> see(Kernel& kernel, const HookName& name, const std::string& set, c
     SIEVE_ASSIGN(const TableWithSet now, table_with(kernel, hook, set));
     SIEVE_ASSIGN(const OpenTable open, open_table(kernel, set, now.set.map_id));
     SIEVE_ASSIGN(KeySet keys, open.list());
-    SIEVE_ASSIGN(const std::optional<Lifetimes> lifetimes, lifetimes_of(open));
-    return Seen{.point = hook.point,
-                .map_id = now.set.map_id,
-                .exact_id = now.set.exact_id,
-                .lookup = open.filter->lookup(),
-                .file = open.filter->file(),
-                .keys = std::move(keys),
-                .lifetimes = lifetimes};
+    Seen seen{.point = hook.point,
+              .map_id = now.set.map_id,
+              .exact_id = now.set.exact_id,
+              .lookup = open.filter->lookup(),
+              .file = open.filter->file(),
+              .keys = std::move(keys),
+              .lifetimes = std::nullopt};
+    SIEVE_TRY(read_ends(open, seen));
+    return seen;
 }
 
-Result<Image> build_larger(const Seen& seen, const KeySet& coming, std::optional<std::uint64_t> life,
+// The lives that a table must state to which keys come that live so long. Error: no table states the ends of
+// both the shortest lives and the longest ones.
+Result<Lifetimes> with_life(const Seen& seen, std::uint64_t life, const std::string& set) {
+    Lifetimes lifetimes = seen.lifetimes.value_or(Lifetimes{least_longest_life, never_ends});
+    lifetimes.longest = std::max(lifetimes.longest, life);
+    const std::uint64_t least = kind_of(seen.lookup).exact()->least_delay_of_ends(lifetimes.longest);
+    const std::uint64_t most =
+        std::min(longest_delay(life), std::max(lifetimes.unit, longest_delay(seen.shortest)));
+    lifetimes.unit = std::min(lifetimes.unit, tolerated_delay(life));
+    if (least <= most) return lifetimes;
+    const auto seconds = [](std::uint64_t time) { return (time + 999'999'999) / 1'000'000'000; };
+    return invalid_request(fmt::format(
+        "set {}: it would have keys that end in {} s and keys that end in {} s, and the short ones would end "
+        "up to {} s late; expected lives that differ less, or a set of its own for one sort",
+        set, seconds(std::min(life, seen.shortest)), seconds(lifetimes.longest), seconds(least)));
+}
+
+Result<Image> build_larger(const Seen& seen, const KeySet& coming, const std::optional<Lifetimes>& lifetimes,
                            const Observer& observer) {
     BuildOptions options;
     options.kind.kind = static_cast<sieve_kind>(seen.lookup.kind);
@@ -74,16 +97,8 @@ Result<Image> build_larger(const Seen& seen, const KeySet& coming, std::optional
     Members members(seen.keys, {});
     members.keys.append(coming);
     options.spare = {.room = least_room + members.keys.size() / 4,
-                     .lifetimes = seen.lifetimes,
+                     .lifetimes = lifetimes,
                      .hits = kind_of(seen.lookup).exact()->has_marks(seen.lookup)};
-    if (life) {
-        Lifetimes& lifetimes =
-            options.spare.lifetimes
-                ? *options.spare.lifetimes
-                : options.spare.lifetimes.emplace(Lifetimes{least_longest_life, never_ends});
-        lifetimes.longest = std::max(lifetimes.longest, *life);
-        lifetimes.unit = tolerated_delay(*life);
-    }
     SIEVE_ASSIGN(BuiltSet built, build_set(std::move(members), options, observer.progress));
     sieve_file& file = built.image.file();
     std::copy(std::begin(seen.file.identity), std::end(seen.file.identity), std::begin(file.identity));
@@ -149,10 +164,14 @@ Result<Rebuilt> rebuild_with(Kernel& kernel, const HookName& name, const std::st
                              const Observer& observer) {
     for (int attempt = 0; attempt < attempts; attempt++) {
         SIEVE_ASSIGN(const Seen seen, see(kernel, name, set, observer));
+        std::optional<Lifetimes> lifetimes = seen.lifetimes;
+        if (life) {
+            SIEVE_ASSIGN(lifetimes, with_life(seen, *life, set));
+        }
         std::optional<ReadySet> built;
         // While the kernel takes the program of the trial.
         const auto make = [&]() -> Result<std::vector<const ReadySet*>> {
-            SIEVE_ASSIGN(Image image, build_larger(seen, coming, life, observer));
+            SIEVE_ASSIGN(Image image, build_larger(seen, coming, lifetimes, observer));
             built.emplace(ReadySet{.name = set, .image = std::move(image), .maps = {}});
             SIEVE_ASSIGN(built->maps, kernel.bring_in(built->image, nullptr, set, 0));
             return std::vector<const ReadySet*>{&*built};
@@ -179,7 +198,7 @@ Result<Rebuilt> rebuild_with(Kernel& kernel, const HookName& name, const std::st
         wanted.map_fd = ready.maps.filter_fd;
         wanted.keep_inserted = true;
         wanted.found_once = sieve_is_one_address(seen.lookup.fields) != 0;
-        const Rebuilt rebuilt{.keys = file.keys};
+        const Rebuilt rebuilt{.keys = file.keys, .delay = fresh.table->delay_of_ends()};
         SIEVE_TRY(replace_keeping_hits(kernel, hook, {&ready, 1},
                                        [&] { return kernel.replace_table(hook, now.table); }));
         return rebuilt;

@@ -265,6 +265,10 @@ bool ExactTableKind::states_ends(std::uint32_t fields) const {
     return !exact::is_wide(fields);
 }
 
+std::uint64_t ExactTableKind::least_delay_of_ends(std::uint64_t longest) const {
+    return std::uint64_t{1} << exact::ends_for(0, longest, 0, 0).unit;
+}
+
 bool ExactTableKind::has_ends(const sieve_lookup& lookup, std::span<const sieve_line> filter) const {
     return states_ends(lookup.fields) && exact::Parts::of(lookup, filter).ipv6.meaning == SIEVE_EXACT_ENDS;
 }

@@ -41,6 +41,7 @@ class ExactTableKind final : public ExactKind {
     [[nodiscard]] Status for_each_entry(const sieve_lookup& lookup, std::span<const sieve_line> filter,
                                         std::uint64_t now, const VisitEntry& visit) const override;
     [[nodiscard]] bool states_ends(std::uint32_t fields) const override;
+    [[nodiscard]] std::uint64_t least_delay_of_ends(std::uint64_t longest) const override;
     [[nodiscard]] bool has_ends(const sieve_lookup& lookup,
                                 std::span<const sieve_line> filter) const override;
     [[nodiscard]] bool has_marks(const sieve_lookup& lookup) const override;

@@ -83,10 +83,11 @@ std::optional<std::uint64_t> LiveTable::end_of(const sieve_key& key) const {
 }
 
 bool LiveTable::can_state(std::uint64_t life) const {
-    const std::uint64_t unit = std::uint64_t{1} << values_.unit;
+    const std::uint64_t unit = delay_of_ends();
     // A unit more: time goes on until the end is stated.
-    return values_.meaning == SIEVE_EXACT_ENDS && exact::end_of(values_, program_now(), life + unit) &&
-           (unit <= tolerated_delay(life) || values_.bits == SIEVE_EXACT_MOST_VALUE_BITS);
+    return unit != 0 && exact::end_of(values_, program_now(), life + unit) &&
+           unit <=
+               (values_.bits == SIEVE_EXACT_MOST_VALUE_BITS ? longest_delay(life) : tolerated_delay(life));
 }
 
 Status LiveTable::set_end(const sieve_key& key, std::uint64_t end) {

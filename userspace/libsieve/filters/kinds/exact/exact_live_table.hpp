@@ -25,6 +25,9 @@ class LiveTable final : public ChangeableTable {
     [[nodiscard]] Status settle(const WaitForLookups& wait) override;
     [[nodiscard]] std::optional<std::uint64_t> end_of(const sieve_key& key) const override;
     [[nodiscard]] bool can_state(std::uint64_t life) const override;
+    [[nodiscard]] std::uint64_t delay_of_ends() const override {
+        return values_.meaning == SIEVE_EXACT_ENDS ? std::uint64_t{1} << values_.unit : 0;
+    }
     [[nodiscard]] Status set_end(const sieve_key& key, std::uint64_t end) override;
     void mark(const sieve_key& key) override;
     [[nodiscard]] bool has_room_for(const KeySet& keys) const override;

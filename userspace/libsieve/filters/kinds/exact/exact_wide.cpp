@@ -155,6 +155,7 @@ class WideTable final : public ChangeableTable {
         return never_ends;
     }
     [[nodiscard]] bool can_state(std::uint64_t) const override { return false; }
+    [[nodiscard]] std::uint64_t delay_of_ends() const override { return 0; }
     [[nodiscard]] Status set_end(const sieve_key&, std::uint64_t end) override {
         if (end != never_ends) return invalid_request("an end of a key of several fields");
         return {};
