@@ -38,6 +38,7 @@ class ChangeTable : public testing::Test {
         change.kept.emplace_back();
     }
     Result<TableChanged> change_now() {
+        SIEVE_ASSIGN(change.actions, find_actions(kernel, change.table.sets, change.table.default_action));
         SIEVE_ASSIGN(PreparedTable coming, PreparedTable::prepare(kernel, change, {}, {}));
         SIEVE_ASSIGN(const Held lock, hold_lock(kernel, {}));
         SIEVE_TRY(coming.check());

@@ -203,6 +203,50 @@ TEST_F(DaemonTest, ASetWithoutAListIsNamedAndTheOthersGoOn) {
     until([this] { return notifier.sent.back() == "STATUS=2 sets in force on eth0"; });
 }
 
+// A list that one hook takes and another refuses is the last good one, and the other is still to get it.
+TEST_F(DaemonTest, AHookThatRefusedAListGetsItLater) {
+    std::ofstream(files.path("c.toml")) << fmt::format(R"([service]
+state-directory = "{}"
+listen = ""
+[[interface]]
+name = "eth0"
+sets = ["a"]
+[[interface]]
+name = "eth0"
+hook = "ingress"
+sets = ["a"]
+[set.a]
+sources = ["a.txt"]
+)",
+                                                       files.path("state"));
+    start();
+    settle();
+    const auto in_force_at = [&](kernel::HookPoint point) {
+        return identity_text(kernel.read_filter(kernel.at(point).table.sets.at(0).map_id)->file);
+    };
+    const auto are_alike = [&] {
+        return in_force_at(kernel::HookPoint::xdp) == in_force_at(kernel::HookPoint::ingress);
+    };
+    ASSERT_TRUE(are_alike());
+    std::atomic<int> replaced = 0;
+    kernel.before("replace", [&](const std::string& what) -> Status {
+        return replaced++ == 0 ? Status() : kernel_refused(what + " was refused");
+    });
+    files.feed("a.txt", {"192.0.2.9"});
+    until_said("eth0 ingress: stays as it is: replace was refused");
+    until([&] { return daemon->is_idle(); });
+    ASSERT_FALSE(are_alike());
+    log.forget();
+    const std::size_t cycles = daemon->cycles();
+    daemon->interfaces_changed({.names = {"eth0"}});
+    until([&] { return daemon->cycles() > cycles && daemon->is_idle(); });
+    EXPECT_FALSE(log.says("as it should be again")) << log.text();
+    EXPECT_FALSE(are_alike());
+    kernel.allow("replace");
+    daemon->interfaces_changed({.names = {"eth0"}});
+    until(are_alike);
+}
+
 // A server whose lists come when the test says so. Each download is a child that waits.
 class Server {
   public:

@@ -578,6 +578,25 @@ TEST_F(LiveSetTest, AFilterGrows) {
     EXPECT_EQ(keys_in_force(), id);
 }
 
+// Such as while an interface is paused: what comes back has every member.
+TEST_F(LiveSetTest, AListThatOutgrowsAnImageThatIsNotInForceIsBuiltAnew) {
+    LiveSet set = open();
+    ASSERT_TRUE(rebuild(set, kernel, in_process(), observer));
+    EXPECT_FALSE(has_changed_since_image(state, "block"));
+    EntryChange change;
+    constexpr std::uint64_t many = 9'000;
+    for (std::uint64_t id = 0; id < many; id++)
+        change.added.push_back({{test::prefix_of("10.0.0.0").address + id}, id});
+    ASSERT_TRUE(set.change(kernel, std::move(change), observer));
+    EXPECT_TRUE(has_changed_since_image(state, "block"));
+    EXPECT_EQ(set.rebuild_due(), RebuildReason::no_room);
+    EXPECT_EQ(open().rebuild_due(), RebuildReason::no_room) << "another process";
+    ASSERT_TRUE(rebuild(set, kernel, in_process(), observer));
+    EXPECT_FALSE(has_changed_since_image(state, "block"));
+    put_in_force();
+    EXPECT_EQ(keys_in_force(), many);
+}
+
 TEST_F(LiveSetTest, TheHostsAddressesAreNeverInserted) {
     protection.host = {test::host_address("192.0.2.254")};
     configuration.guards.protect = {"198.51.100.0/24"};

@@ -11,6 +11,7 @@
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/keys/address_key.hpp"
+#include "libsieve/service/live/journal.hpp"
 #include "libsieve/service/live/live_image.hpp"
 #include "libsieve/service/sandbox/child_messages.hpp"
 #include "libsieve/util/write_all.hpp"
@@ -589,6 +590,58 @@ TEST_F(CycleTest, AfterARebootTheLastGoodImagesComeFirst) {
 
 // Addresses of which nothing is asked go to an exact kind: nothing is kept beside them, and that is no
 // change.
+// Friends are not dropped because a list of foes is to take their place and is not there yet.
+TEST_F(CycleTest, ANewActionAwaitsTheListOfTheNewSources) {
+    SetConfiguration& set = configuration.sets[0];
+    set.action = control::WantedAction{SIEVE_ACTION_PASS};
+    done();
+    const std::uint32_t friends = map_of("a");
+    set.action = control::WantedAction{SIEVE_ACTION_DROP};
+    set.sources = {FileSpec{files.path("foes.txt")}};
+    configuration.sets[1].action = control::WantedAction{SIEVE_ACTION_COUNT};
+    done({.ask = Ask::nothing, .on_failure = OnFailure::go_on});
+    EXPECT_EQ(kernel.running.table.find("a")->action, SIEVE_ACTION_PASS);
+    EXPECT_EQ(kernel.running.table.find("b")->action, SIEVE_ACTION_COUNT);
+    done({.on_failure = OnFailure::go_on}); // the file is not there
+    EXPECT_EQ(kernel.running.table.find("a")->action, SIEVE_ACTION_PASS);
+    EXPECT_EQ(map_of("a"), friends);
+    files.feed("foes.txt", {"192.0.2.66"});
+    done({.on_failure = OnFailure::go_on});
+    EXPECT_EQ(kernel.running.table.find("a")->action, SIEVE_ACTION_DROP);
+    EXPECT_NE(map_of("a"), friends);
+}
+
+TEST_F(CycleTest, ASetWithAnotherNameHasItsListAtOnce) {
+    done();
+    configuration.sets[0].name = "aa";
+    configuration.interfaces[0].sets = {"aa", "b"};
+    std::filesystem::remove(files.path("a.txt")); // nobody can ask for it
+    done({.ask = Ask::nothing, .on_failure = OnFailure::go_on});
+    EXPECT_EQ(map_of("a"), 0U);
+    EXPECT_NE(map_of("aa"), 0U);
+    EXPECT_EQ(kernel.count("replace"), 1U);
+    // Other sources are another set.
+    configuration.sets[0].name = "ab";
+    configuration.sets[0].sources = {FileSpec{files.path("other.txt")}};
+    configuration.interfaces[0].sets = {"ab", "b"};
+    done({.ask = Ask::nothing, .on_failure = OnFailure::go_on});
+    EXPECT_EQ(map_of("ab"), 0U);
+}
+
+// The set was one that changes in place until the configuration was changed.
+TEST_F(CycleTest, AnImageWhoseListHasChangedSinceWaitsForTheList) {
+    const CycleReport before = done();
+    std::string path = state.list_path("a", before.sets[0].last_good->identity);
+    path.replace(path.rfind("list"), 4, "journal");
+    ASSERT_TRUE(live::Journal::create(path, {{{}, {{live::placeholder, 0, live::never}}}}));
+    kernel.running = {};
+    done({.ask = Ask::nothing, .on_failure = OnFailure::go_on});
+    EXPECT_EQ(map_of("a"), 0U);
+    EXPECT_NE(map_of("b"), 0U);
+    done({.on_failure = OnFailure::go_on});
+    EXPECT_NE(map_of("a"), 0U);
+}
+
 TEST_F(CycleTest, AnExactSetHasNothingToVerify) {
     remarks.clear();
     configuration.sets[0].verify = true;

@@ -44,7 +44,6 @@ Result<PreparedTable> PreparedTable::prepare(Kernel& kernel, NextTable given, co
     const NextTable& change = coming.change_;
     const TableSpec& spec = change.table;
     SIEVE_TRY(check_names(spec.sets));
-    SIEVE_ASSIGN(const std::vector<SetAction> actions, find_actions(kernel, spec.sets, spec.default_action));
     SIEVE_ASSIGN(const kernel::Hook hook,
                  find_ours(kernel, {.interface = spec.interface, .point = spec.point}));
     SIEVE_TRY(check_hook(kernel, change, hook));
@@ -62,7 +61,7 @@ Result<PreparedTable> PreparedTable::prepare(Kernel& kernel, NextTable given, co
                       .probation = coming.safety_.confirm_within};
     std::size_t next = 0;
     for (std::size_t i = 0; i < spec.sets.size(); i++)
-        coming.wanted_.sets.push_back(wanted_set(spec.sets[i].name, actions[i],
+        coming.wanted_.sets.push_back(wanted_set(spec.sets[i].name, change.actions[i],
                                                  change.kept[i] ? SetMaps{} : prepared.sets[next++].maps));
     return coming;
 }

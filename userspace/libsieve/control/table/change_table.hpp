@@ -29,6 +29,7 @@ struct KeptFilter {
 struct NextTable {
     TableSpec table;                             // the wanted table; mode, rank and force are ignored
     std::vector<std::optional<KeptFilter>> kept; // for each set; nothing: its filter comes from its sources
+    std::vector<SetAction> actions;              // for each set: takes the place of the table's
 };
 
 struct TableChanged {

@@ -285,6 +285,7 @@ void Daemon::begin(CycleOptions options) {
     running_->options = std::move(options);
     running_->options.sandbox = settings_.sandbox;
     running_->configuration = configuration_;
+    running_->options.behind = behind_;
     running_->began = std::chrono::steady_clock::now();
     for (const std::string& set : running_->options.sets)
         if (auto survey = surveyed_.extract(set)) running_->options.surveyed.insert(std::move(survey));
@@ -396,6 +397,19 @@ void Daemon::note(const RunningCycle& ended) {
         for (const SetReport& set : ended.report->sets)
             if (set.outcome == SetOutcome::failed) times.asked.erase(set.name);
     parts_.statistics.note_cycle(*ended.report, times);
+    note_behind(*ended.report);
+}
+
+// One hook took a new filter, so that it is the last good one, and another did not.
+void Daemon::note_behind(const CycleReport& report) {
+    for (const HookReport& hook : report.hooks)
+        for (const SetPlan& set : hook.plan.sets) {
+            const FilterBehind one{hook.plan.interface, hook.plan.point, set.name};
+            if (!hook.error)
+                behind_.erase(one);
+            else if (set.new_filter)
+                behind_.insert(one);
+        }
 }
 
 // The directory that is at the path now. Where it cannot be watched, a cycle finds what has changed.

@@ -119,6 +119,7 @@ class Daemon {
     void end();
     void tell(const RunningCycle& ended);
     void note(const RunningCycle& ended);
+    void note_behind(const CycleReport& report);
     void tell_state();
     void watch_state();
     void ask_accepted();
@@ -147,8 +148,9 @@ class Daemon {
     EventSource live_troubles_;
     ListWatch lists_;
     std::unique_ptr<InterfaceWatch> interfaces_;
-    std::unique_ptr<StateWatch> watch_;           // null: the state directory cannot be watched
-    unsigned watched_state_ = 0;                  // of StateDirectory::taken()
+    std::unique_ptr<StateWatch> watch_; // null: the state directory cannot be watched
+    unsigned watched_state_ = 0;        // of StateDirectory::taken()
+    FiltersBehind behind_;
     std::map<std::string, std::string> accepted_; // lists that people accepted, whose sets are asked
     UniqueFd cancel_;                             // readable: the cycle at work is called off
     EventSource timer_;

@@ -278,6 +278,7 @@ bool LiveSets::can_wait(const Configuration& configuration) const {
     for (const SetConfiguration& set : configuration.sets) {
         if (!live::is_live(set) && !live::is_range_set(configuration, set.name)) continue;
         if (!state_.read(set.name, [](const std::string&) {})) return false;
+        if (live::has_changed_since_image(state_, set.name)) return false;
         sets.push_back(set.name);
     }
     return !sets.empty() && !live::come_to_running_table(kernel_, configuration, sets);

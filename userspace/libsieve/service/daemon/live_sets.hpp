@@ -35,7 +35,8 @@ class LiveSets {
 
     // Whether there is something to open that can wait until a cycle has put it in force: open() reads whole
     // lists. That takes a last good image of each live set of the configuration, and of its range set, and
-    // that none of them comes to a hook where packets are filtered already: it has to catch up first.
+    // that none of them has to catch up first: its list has changed since, or it comes to a hook where
+    // packets are filtered already.
     [[nodiscard]] bool can_wait(const Configuration& configuration) const;
 
     // Opens the updaters of the configuration's live sets, in the place of those that are there. Afterwards

@@ -2,8 +2,10 @@
 #include "libsieve/service/live/journal.hpp"
 
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <string_view>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
@@ -72,6 +74,12 @@ bool take_into(Journal::Content& content, std::uint32_t type, std::string_view p
 }
 
 } // namespace
+
+bool Journal::is_empty(const std::string& path) {
+    std::error_code error;
+    const std::uintmax_t bytes = std::filesystem::file_size(path, error);
+    return error || bytes <= journal_kind.magic.size();
+}
 
 Result<Journal> Journal::create(const std::string& path, const std::vector<EntryChange>& changes) {
     std::vector<LogRecord> records;

@@ -33,6 +33,9 @@ class Journal {
     // journal, cannot be read or is damaged; the file stays as it is then.
     [[nodiscard]] static Result<Journal> open(const std::string& path, Content& content);
 
+    // Whether nothing has changed: there is no such file, or no record in it.
+    [[nodiscard]] static bool is_empty(const std::string& path);
+
     // An error leaves the journal as it was.
     [[nodiscard]] Status append(const EntryChange& change);
 

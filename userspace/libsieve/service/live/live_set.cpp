@@ -29,8 +29,18 @@ constexpr std::uint64_t least_room = 8192;
 
 constexpr std::uint64_t longest_journal = std::uint64_t{64} << 20;
 
+std::uint64_t room_beside(const TimedList& list) {
+    return least_room + list.prefixes() / 4;
+}
+
 // Repeated decisions may shift an expiry by up to this much.
 constexpr std::chrono::seconds same_end{2};
+
+std::string journal_path(const StateDirectory& state, const std::string& set, const std::string& identity) {
+    std::string path = state.list_path(set, identity);
+    path.resize(path.size() - std::string_view("list").size());
+    return path + "journal";
+}
 
 } // namespace
 
@@ -48,12 +58,6 @@ Result<Image> build_live_image(RebuildOrder order, const SandboxSettings& sandbo
 }
 
 // --- opening
-
-std::string LiveSet::journal_path(const std::string& identity) const {
-    std::string path = state_->list_path(name(), identity);
-    path.resize(path.size() - std::string_view("list").size());
-    return path + "journal";
-}
 
 Result<LiveSet> LiveSet::open(LiveSetOptions options, const StateDirectory& state,
                               const control::Observer& observer) {
@@ -74,8 +78,12 @@ Status LiveSet::load(const control::Observer& observer) {
     base_ = record->identity;
     if (record->build != digest_of(build_text(options_.set))) due(RebuildReason::options);
     Status known = read_timed_list(state_->list_path(name(), base_), list_);
-    if (known) known = load_journal(observer);
+    if (known) {
+        room_for_ = list_.prefixes() + room_beside(list_);
+        known = load_journal(observer);
+    }
     if (!known) lose_list(known.error().message, observer);
+    if (known && list_.prefixes() > room_for_) due(RebuildReason::no_room);
     return {};
 }
 
@@ -106,7 +114,7 @@ void LiveSet::lose_list(const std::string& why, const control::Observer& observe
 
 Status LiveSet::load_journal(const control::Observer& observer) {
     Journal::Content content;
-    SIEVE_ASSIGN(Journal journal, Journal::open(journal_path(base_), content));
+    SIEVE_ASSIGN(Journal journal, Journal::open(journal_path(*state_, name(), base_), content));
     if (content.torn)
         observer.remark(
             fmt::format("set {}: the last change in its journal was cut short and is left out", name()));
@@ -357,6 +365,8 @@ void LiveSet::put_in_force(control::Kernel& kernel, LiveChange& report, const co
             return {.list = &all};
         };
         auto filters = held ? held->change(due_for) : tl::unexpected(std::move(held.error()));
+        // No table in force says it, and one that comes gets the whole list.
+        if (filters && filters->empty() && list_.prefixes() > room_for_) due(RebuildReason::no_room);
         if (filters) {
             noted_.clear(); // a filter that came and is not in force never was
             pending_.clear();
@@ -396,8 +406,11 @@ Result<RebuildOrder> LiveSet::begin_rebuild() {
     BuildOptions& build = order.feed.build;
     build.kind = {.kind = SIEVE_KIND_EXACT};
     build.bits_per_key.reset();
-    build.spare.room = least_room + list_.prefixes() / 4;
-    rebuilding_ = Rebuilding{.since = {}, .difference = {}, .timed_entries = list_.timed_entries()};
+    build.spare.room = room_beside(list_);
+    rebuilding_ = Rebuilding{.since = {},
+                             .difference = {},
+                             .timed_entries = list_.timed_entries(),
+                             .room_for = list_.prefixes() + build.spare.room};
     return order;
 }
 
@@ -426,7 +439,10 @@ Status LiveSet::add_latest(Image& image) {
     TimedList list = list_;
     for (const TimedEntry& timed_entry : gone.removed) list.add(timed_entry);
     SIEVE_TRY(write_next_list(list, *state_, name()));
-    rebuilding_ = Rebuilding{.since = {}, .difference = {}, .timed_entries = list.timed_entries()};
+    rebuilding_ = Rebuilding{.since = {},
+                             .difference = {},
+                             .timed_entries = list.timed_entries(),
+                             .room_for = rebuilding_->room_for};
     if (!gone.empty()) rebuilding_->since.push_back(std::move(gone));
     return {};
 }
@@ -444,7 +460,7 @@ Result<LiveChange> LiveSet::finish_rebuild(control::Kernel& kernel, Image image,
     }
     std::optional<Journal> journal;
     const auto start_journal = [&](const std::string& identity) -> Status {
-        SIEVE_ASSIGN(journal, Journal::create(journal_path(identity), rebuilding_->since));
+        SIEVE_ASSIGN(journal, Journal::create(journal_path(*state_, name(), identity), rebuilding_->since));
         return {};
     };
     Result<PublishedImage> published = publish_image(kernel, *state_, options_.set, image,
@@ -461,6 +477,7 @@ Result<LiveChange> LiveSet::finish_rebuild(control::Kernel& kernel, Image image,
         noted_.clear();
         lost_.reset();
     }
+    room_for_ = rebuilding_->room_for;
     due_.reset();
     rebuilding_.reset();
     return reconcile(kernel, observer);
@@ -483,6 +500,11 @@ bool is_live(const SetConfiguration& set) {
     });
     return files && !set.sources.empty() && asks_for_changes_in_place(set) && set.feed.except.empty() &&
            check_live(set);
+}
+
+bool has_changed_since_image(const StateDirectory& state, const std::string& set) {
+    const std::optional<SetRecord> record = state.named(set);
+    return record && !Journal::is_empty(journal_path(state, set, record->identity));
 }
 
 Status check_live(const SetConfiguration& set) {

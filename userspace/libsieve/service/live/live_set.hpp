@@ -158,7 +158,6 @@ class LiveSet {
     };
 
     [[nodiscard]] std::uint32_t fields() const { return options_.set.feed.fields; }
-    [[nodiscard]] std::string journal_path(const std::string& identity) const;
     [[nodiscard]] Status load(const control::Observer& observer);
     [[nodiscard]] bool load_list_alone(const control::Observer& observer);
     void lose_list(const std::string& why, const control::Observer& observer);
@@ -205,11 +204,13 @@ class LiveSet {
         bool found = false;         // the sources have said their whole list since
     };
     std::optional<Lost> lost_;
+    std::uint64_t room_for_ = 0; // prefixes, in the last good image
 
     struct Rebuilding {
         std::vector<EntryChange> since;  // that came since the order was taken, or since add_latest()
         Difference difference;           // likewise
         std::uint64_t timed_entries = 0; // of the image
+        std::uint64_t room_for = 0;      // prefixes, in the image
     };
     std::optional<Rebuilding> rebuilding_;
 };
@@ -218,6 +219,10 @@ class LiveSet {
 // for by name, the key is one address, it is not verified and has no exceptions, and all its sources are
 // files.
 [[nodiscard]] bool is_live(const SetConfiguration& set);
+
+// Whether the list of the set has changed in place since its last good image was built: the image alone lacks
+// members, and has some that are gone.
+[[nodiscard]] bool has_changed_since_image(const StateDirectory& state, const std::string& set);
 // An error if a set that follows a stream cannot be kept so: it is verified, or its kind or key is a wrong
 // one.
 [[nodiscard]] Status check_live(const SetConfiguration& set);

@@ -101,7 +101,9 @@ class Updater final : public LiveUpdater {
         if (bans_ && live_->rebuild_due() == RebuildReason::no_image) poll();
         // A first image, so that a cycle can put the set in force at once. Nobody knows the list of a stream
         // yet. That of a file may take its time, and other sets do not wait for it: a step reads it.
-        if (stream_ && live_->rebuild_due() == RebuildReason::no_image && has_list())
+        const bool lacks_image = stream_ && live_->rebuild_due() == RebuildReason::no_image && has_list();
+        // One that lacks members, since there is no room for them, is not to come into force.
+        if (lacks_image || live_->rebuild_due() == RebuildReason::no_room)
             if (Status made = rebuild_now(); !made) {
                 if (settings_.needs_images) return made;
                 put_off(rebuild_at_, set_.name, std::move(made.error()));

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "libsieve/control/access/hold_lock.hpp"
+#include "libsieve/service/live/live_set.hpp"
 #include "libsieve/service/reconcile/lockout.hpp"
 #include "libsieve/service/reconcile/together.hpp"
 #include "libsieve/service/safety/acceptance.hpp"
@@ -37,6 +38,8 @@ Examined remembered(const SetConfiguration& set, const StateDirectory& state,
                     const control::Observer& observer) {
     Examined examined;
     examined.before = state.read(set.name, observer.remark);
+    examined.outdated = !live::is_live(set) && live::has_changed_since_image(state, set.name);
+    examined.of_other_sources = examined.before && is_of_other_sources(*examined.before, set);
     return examined;
 }
 
@@ -221,7 +224,8 @@ class Cycle {
 
     [[nodiscard]] Result<ReconcilePlan> plan_for(const std::vector<SetSurvey>& surveys) {
         SIEVE_ASSIGN(const Pauses pauses, state_.pauses());
-        ReconcilePlan plan = make_plan(kernel_, configuration_, wanted_versions(surveys), managed_, pauses);
+        ReconcilePlan plan =
+            make_plan(kernel_, configuration_, wanted_versions(surveys), managed_, pauses, options_.behind);
         refuse_lockouts(plan, surveys, state_);
         return plan;
     }
@@ -682,15 +686,17 @@ WantedVersions wanted_versions(const std::vector<SetSurvey>& surveys) {
             set.verifiable = !leads_to_exact(survey.set->feed, *survey.examined->read);
             continue;
         }
-        if (survey.before()) {
+        if (survey.before() && !survey.examined->outdated) {
             set.identity = survey.before()->identity;
             set.verifiable = survey.before()->exact;
         }
         // What runs is as new as the record, or newer: a controller may have died before it wrote that.
-        if (!survey.asked || survey.error)
+        if (!survey.asked || survey.error) {
             set.filter = WantedFilter::in_force;
-        else if (survey.before())
+            set.of_other_sources = survey.examined && survey.examined->of_other_sources;
+        } else if (survey.before()) {
             set.filter = WantedFilter::last_good;
+        }
     }
     return wanted;
 }
@@ -712,6 +718,7 @@ std::optional<Error> first_failure(const std::vector<SetSurvey>& surveys, const 
 Result<CycleReport> run_cycle(control::Kernel& kernel, const Configuration& configuration,
                               const StateDirectory& state, HostAddresses& host, const CycleOptions& options,
                               const control::Observer& observer) {
+    take_over_renamed(configuration, state, observer);
     SIEVE_ASSIGN(std::vector<SetSurvey> surveys, survey_sets(configuration, state, host, options, observer));
     return Cycle(kernel, configuration, state, host, options, observer).run(std::move(surveys));
 }

@@ -46,6 +46,7 @@ struct CycleOptions {
     // Failures in a row of sets whose sources were asked before; the next wait depends on them.
     std::map<std::string, unsigned> failures{};
     std::optional<SandboxSettings> sandbox{}; // nothing: standard_sandbox()
+    FiltersBehind behind{};                   // after earlier cycles
     // Not zero: tables go on probation for that long.
     std::chrono::seconds confirm_within{0};
     // Whom to ask about the host's addresses before our program is attached where no packet is filtered yet;

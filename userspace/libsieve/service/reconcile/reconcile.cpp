@@ -111,8 +111,8 @@ std::vector<std::string> common(const std::vector<std::string>& names, const Con
 class HookPlanner {
   public:
     HookPlanner(control::Kernel& kernel, const Configuration& configuration, const WantedVersions& wanted,
-                HookPlan& plan)
-        : kernel_(kernel), configuration_(configuration), wanted_(wanted), plan_(plan) {}
+                const FiltersBehind& behind, HookPlan& plan)
+        : kernel_(kernel), configuration_(configuration), wanted_(wanted), behind_(behind), plan_(plan) {}
 
     Status run(const kernel::Interface& interface) {
         const InterfaceConfiguration& entry = *plan_.entry;
@@ -265,7 +265,10 @@ class HookPlanner {
     }
 
     void add_staying(std::size_t i, const kernel::SetInForce& now) {
-        const WantedVersion& wanted = wanted_.at(now.name);
+        WantedVersion wanted = wanted_.at(now.name);
+        if (wanted.filter == WantedFilter::in_force && wanted.has_image() &&
+            behind_.contains({plan_.interface, plan_.point, now.name}))
+            wanted.filter = WantedFilter::last_good;
         SetPlan set{.name = now.name,
                     .action_before = control::action_of(now),
                     .action = actions_[i],
@@ -277,6 +280,8 @@ class HookPlanner {
         if (first_friend_ && *first_friend_ < i && control::takes_packets(actions_[i].action) &&
             !control::takes_packets(set.action_before->action))
             set.action = set.action_before;
+        // It is another set as soon as its new sources have answered, and no sooner.
+        if (wanted.of_other_sources) set.action = set.action_before;
         if (!wanted.has_image()) set.verified = set.verified_before; // it keeps what it has
         const bool same = set.verified == set.verified_before &&
                           (wanted.filter == WantedFilter::in_force ||
@@ -292,6 +297,7 @@ class HookPlanner {
     control::Kernel& kernel_;
     const Configuration& configuration_;
     const WantedVersions& wanted_;
+    const FiltersBehind& behind_;
     HookPlan& plan_;
     std::vector<control::SetAction> actions_;   // of the entry's sets
     std::optional<std::size_t> first_friend_{}; // the first set that passes and waits
@@ -468,7 +474,7 @@ bool ReconcilePlan::nothing_to_do() const {
 
 ReconcilePlan make_plan(control::Kernel& kernel, const Configuration& configuration,
                         const WantedVersions& wanted, const std::vector<ManagedHook>& managed,
-                        const Pauses& pauses) {
+                        const Pauses& pauses, const FiltersBehind& behind) {
     ReconcilePlan plan;
     const std::vector<kernel::Interface> interfaces = kernel.interfaces();
     for (const kernel::Interface& interface : interfaces)
@@ -480,7 +486,8 @@ ReconcilePlan make_plan(control::Kernel& kernel, const Configuration& configurat
                 continue;
             }
             HookPlan hook{.interface = interface.name, .point = point, .entry = entry};
-            if (Status planned = HookPlanner(kernel, configuration, wanted, hook).run(interface); !planned) {
+            if (Status planned = HookPlanner(kernel, configuration, wanted, behind, hook).run(interface);
+                !planned) {
                 hook.step = HookStep::nothing;
                 hook.obstacle = std::move(planned.error());
             }
@@ -543,8 +550,11 @@ Result<PreparedHook> PreparedHook::prepare(control::Kernel& kernel, const Config
                      control::PreparedApply::prepare(kernel, std::move(table), observer, parts->safe.get()));
         parts->prepared = std::move(prepared);
     } else {
-        control::NextTable change{.table = std::move(table), .kept = {}};
-        for (std::size_t i = 0; i < sets; i++) change.kept.push_back(plan.sets[i].kept);
+        control::NextTable change{.table = std::move(table), .kept = {}, .actions = {}};
+        for (std::size_t i = 0; i < sets; i++) {
+            change.kept.push_back(plan.sets[i].kept);
+            change.actions.push_back(plan.sets[i].action.value_or(control::SetAction{}));
+        }
         SIEVE_ASSIGN(auto prepared,
                      control::PreparedTable::prepare(kernel, std::move(change), observer, parts->safe.get()));
         parts->prepared = std::move(prepared);

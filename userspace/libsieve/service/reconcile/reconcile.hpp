@@ -4,11 +4,13 @@
 #pragma once
 
 #include <chrono>
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,9 +36,10 @@ enum class WantedFilter : std::uint8_t {
 };
 struct WantedVersion {
     WantedFilter filter = WantedFilter::in_force;
-    std::string identity{}; // of the last good image; empty if there is none
-    bool verifiable = true; // its keys are kept, or will be
-    bool together = false;  // it changes together with others (together.hpp)
+    std::string identity{};        // of the last good image; empty if there is none
+    bool verifiable = true;        // its keys are kept, or will be
+    bool together = false;         // it changes together with others (together.hpp)
+    bool of_other_sources = false; // none of the set's sources has a part in what is in force
 
     [[nodiscard]] bool has_image() const { return filter == WantedFilter::new_build || !identity.empty(); }
 };
@@ -115,15 +118,26 @@ struct ReconcilePlan {
     [[nodiscard]] bool nothing_to_do() const;
 };
 
+// A set of a hook that refused its last good filter, and has the one before.
+struct FilterBehind {
+    std::string interface {};
+    kernel::HookPoint point = kernel::HookPoint::xdp;
+    std::string set{};
+
+    [[nodiscard]] friend auto operator<=>(const FilterBehind&, const FilterBehind&) = default;
+};
+using FiltersBehind = std::set<FilterBehind>;
+
 // Compares. Changes nothing. The plan points into the configuration. A pattern never means the loopback
-// interface. Where an interface is paused, our program goes, whoever put it there.
+// interface. Where an interface is paused, our program goes, whoever put it there. What is `behind` is to get
+// its last good filter, where otherwise whichever is in force would do.
 //
 // A set that has no list yet keeps nobody out, with one exception: as long as a set that passes has none, no
 // set behind it begins to take packets, and the default does not become drop, since both could drop what is
 // to pass. What takes packets already goes on. Sets that change together come together.
 [[nodiscard]] ReconcilePlan make_plan(control::Kernel& kernel, const Configuration& configuration,
                                       const WantedVersions& wanted, const std::vector<ManagedHook>& managed,
-                                      const Pauses& pauses = {});
+                                      const Pauses& pauses = {}, const FiltersBehind& behind = {});
 
 // What became of a hook.
 struct HookDone {

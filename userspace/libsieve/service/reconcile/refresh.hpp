@@ -21,12 +21,14 @@ namespace sieve::service {
 
 // What a set's sources hold now, beside what it was last time.
 struct Examined {
-    std::optional<SetRecord> before{};   // the last good image, with the times and validators of this visit
-    std::string build{};                 // digest of build_text() now
-    std::optional<ReadList> read{};      // nothing: neither list nor options have changed
-    std::optional<Refusal> refusal{};    // by a guard; the list must not go live
-    bool accepted = false;               // a person accepted the new list, which a guard had refused
+    std::optional<SetRecord> before{}; // the last good image, with the times and validators of this visit
+    std::string build{};               // digest of build_text() now
+    std::optional<ReadList> read{};    // nothing: neither list nor options have changed
+    std::optional<Refusal> refusal{};  // by a guard; the list must not go live
+    bool outdated = false; // the list changed in place since the last good image was built, and no more does
+    bool accepted = false; // a person accepted the new list, which a guard had refused
     bool provenance_changed = false;     // of a list that has not changed: a file has another time
+    bool of_other_sources = false;       // the last good list is, since the configuration was changed
     std::vector<std::string> left_out{}; // of the new list (SetRecord)
     std::chrono::milliseconds asking{};  // how long the sources and their lists took
 
@@ -34,6 +36,14 @@ struct Examined {
     // Of the new list; of an image its keys.
     [[nodiscard]] std::uint64_t entries() const;
 };
+
+// Whether a list came from none of the sources that the set has now. False where either is unknown.
+[[nodiscard]] bool is_of_other_sources(const SetRecord& record, const SetConfiguration& set);
+
+// Gives each set that has no last good list that of a set which is gone from the configuration, if that one
+// had the same sources and options: it has another name now.
+void take_over_renamed(const Configuration& configuration, const StateDirectory& state,
+                       const control::Observer& observer);
 
 // Asks the set's sources, reads its list if anything has changed, and asks the guards. Changes nothing.
 // Errors: what sources and lists say; a server may say when to ask again.

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <initializer_list>
+#include <set>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -760,14 +761,30 @@ void StateDirectory::discard_staged(const std::string& set) const {
     remove_unnamed(set, {});
 }
 
-void StateDirectory::forget_all_but(const std::vector<std::string>& sets) const {
+std::vector<std::string> StateDirectory::sets() const {
     std::error_code error;
-    std::vector<std::filesystem::path> others;
+    std::set<std::string> all;
     for (const std::string& root : roots())
         for (const auto& entry : std::filesystem::directory_iterator(root + "/sets", error))
-            if (std::find(sets.begin(), sets.end(), entry.path().filename().string()) == sets.end())
-                others.push_back(entry.path());
-    for (const std::filesystem::path& other : others) std::filesystem::remove_all(other, error);
+            all.insert(entry.path().filename().string());
+    return {all.begin(), all.end()};
+}
+
+bool StateDirectory::rename(const std::string& set, const std::string& to) const {
+    std::error_code error;
+    for (const std::string& root : roots()) {
+        if (!std::filesystem::exists(folder_in(root, set), error)) continue;
+        std::filesystem::rename(folder_in(root, set), folder_in(root, to), error);
+        if (error) return false;
+    }
+    return true;
+}
+
+void StateDirectory::forget_all_but(const std::vector<std::string>& sets) const {
+    std::error_code error;
+    for (const std::string& set : this->sets())
+        if (std::find(sets.begin(), sets.end(), set) == sets.end())
+            for (const std::string& root : roots()) std::filesystem::remove_all(folder_in(root, set), error);
     for (const std::string& root : roots())
         for (const std::string& set : refused_sets(root))
             if (std::find(sets.begin(), sets.end(), set) == sets.end()) forget_refused(set);

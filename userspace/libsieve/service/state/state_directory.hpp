@@ -112,6 +112,11 @@ class StateDirectory {
     [[nodiscard]] std::optional<SetRecord>
     read(const std::string& set, const std::function<void(const std::string& text)>& remark) const;
 
+    // Those that it has something of.
+    [[nodiscard]] std::vector<std::string> sets() const;
+    // Gives all of a set to another one, of which it has nothing. False: it stays where it is.
+    [[nodiscard]] bool rename(const std::string& set, const std::string& to) const;
+
     // The newest record that can be understood, whatever became of the files that it names.
     [[nodiscard]] std::optional<SetRecord> named(const std::string& set) const;
 
