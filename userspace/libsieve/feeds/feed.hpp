@@ -82,7 +82,7 @@ struct Feed {
     // read_feed() guarantees: lines = comments + skipped + overflowed + entries()
 
     std::vector<std::string> skipped_first; // "FILE:LINE: why" for the first few malformed lines, or all
-    // "FILE: read as ..." for each input whose format was not given and is not plain.
+    // "FILE: read as ..." for each input whose format was not given and is not plain, or leaves lines out.
     std::vector<std::string> decided;
 
     [[nodiscard]] std::size_t entries() const { return keys.size() + ranges.size() + key_ranges.size(); }
