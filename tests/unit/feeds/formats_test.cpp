@@ -404,6 +404,21 @@ TEST(Formats, WhatAFormatLeavesOutIsCounted) {
     EXPECT_TRUE(read_text("192.0.2.1 a.example\n", src, "hosts")->decided.empty());
 }
 
+// A first line that was meant as an entry is no heading.
+TEST(Formats, AMalformedFirstLineIsNoHeading) {
+    for (const char* cell : {"010.1.1.1", "1.2.3.256", "10.0.0.0/33", "1.2.3", "2001:db8::0/129",
+                             "2001:db8:::1", "fe80::1%eth0", "Ip:1.2.3.256", "[2001:db8::g]:80"}) {
+        const std::string text = std::string(cell) + ",x\n192.0.2.1,y\n";
+        for (const char* format : {"auto", "csv:1"})
+            expect_error(read_text(text, src, format), ErrorKind::bad_input);
+        EXPECT_EQ(text_of(read_text(text, src, "csv:1", true)), "192.0.2.1") << cell;
+        EXPECT_EQ(read_text(text, src, "csv:1", true)->skipped, 1U) << cell;
+    }
+    for (const char* heading : {"ip,country", "address,ad", "Ip:port,x", "feed,dad", "v1.2,x"})
+        EXPECT_EQ(text_of(read_text(std::string(heading) + "\n192.0.2.1,y\n", src, "csv:1")), "192.0.2.1")
+            << heading;
+}
+
 // `create` lines belong before all entries; one that comes too late is refused if it matters.
 TEST(Formats, ANetmaskBehindTheHeadIsRefused) {
     std::string text = "add bad 192.0.2.0\n";
