@@ -229,6 +229,10 @@ TEST(Formats, OddListsAreReadRight) {
         {"192.0.2.1 ; was 192.0.2.9\n192.0.2.2 # 192.0.2.8;192.0.2.9\n;192.0.2.7\n192.0.2.3;SBL7; "
          "192.0.2.9\n",
          src, "auto", "192.0.2.1; 192.0.2.2; 192.0.2.3"},
+        // Blanks around the slash, and a path.
+        {"192.0.2.0 /24\n198.51.100.0\t/ 255.255.255.128 # x\n2001:db8:: / 32\n192.0.2.9 /24h\n", src, "auto",
+         "192.0.2.9; 192.0.2.0-192.0.2.255; 198.51.100.0-198.51.100.127; "
+         "2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff"},
         // Separated by semicolons, tabs and bars.
         {"ip;score\n192.0.2.1;0,5\n", src, "auto", "192.0.2.1"},
         {"when\tip\n2026-11-22 10:00:00\t192.0.2.1\n", src, "auto", "192.0.2.1"},

@@ -455,7 +455,7 @@ class Parser {
         if (*p == '\r' && p[1] == '\n') return p + 2;
         if (!entry::is_separator(*p) && !entry::is_comment(*p)) return nullptr;
         while (entry::is_blank(*p)) ++p;
-        if (*p == '-') return nullptr; // may be a range
+        if (*p == '-' || *p == '/') return nullptr; // may be a range or a prefix
         const auto* stop = static_cast<const char*>(std::memchr(p, '\n', static_cast<std::size_t>(end - p)));
         if (static_cast<std::size_t>(stop - start) > feed_line_limit) return nullptr;
         const char* text_end = stop[-1] == '\r' ? stop - 1 : stop;
