@@ -84,7 +84,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
     if (options.format.syntax == sieve::ListSyntax::automatic && text.size() < sieve::format_head_bytes &&
         sieve::packing_of(text) == sieve::Packing::none) {
-        options.format.syntax = sieve::detect_syntax(text, fields);
+        const sieve::DetectedSyntax detected = sieve::detect_syntax(text, fields);
+        if (detected.may_be_plain) {
+            FUZZ_REQUIRE(!lenient);
+            return 0;
+        }
+        options.format.syntax = detected.syntax;
         check_equal(lenient, read(input, fields, options));
     }
     return 0;

@@ -84,10 +84,24 @@ Entry read_single(std::string_view text, std::size_t word) {
     entry.key[word] = first->words[0];
     entry.key[word + 1] = first->words[1];
     Words last = first->words;
+    // The text behind the address. A slash there makes a prefix if a length follows.
+    std::string_view behind{token.data() + cut, token.size() - cut + text.size()};
+    std::optional<std::string_view> prefix;
     if (cut < token.size() && token[cut] == '/') {
+        prefix = token.substr(cut + 1);
+    } else if (std::string_view slash = behind; skip(slash, blanks), slash.starts_with('/')) {
+        slash.remove_prefix(1);
+        skip(slash, blanks);
+        const std::string_view column = take_token(slash, ends_of_token);
+        if (!column.empty() && column.find_first_not_of("0123456789.") == std::string_view::npos) {
+            prefix = column;
+            text = slash;
+        }
+    }
+    if (prefix) {
         const unsigned bits = first->dotted ? 32 : 128;
-        auto length = number_of(token.substr(cut + 1), bits);
-        if (!length && first->dotted) length = netmask_of(token.substr(cut + 1));
+        auto length = number_of(*prefix, bits);
+        if (!length && first->dotted) length = netmask_of(*prefix);
         if (!length) return entry;
         for (unsigned bit = *length + (128 - bits); bit < 128; bit++) {
             const std::uint64_t mask = std::uint64_t{1} << (63 - bit % 64);
@@ -96,8 +110,7 @@ Entry read_single(std::string_view text, std::size_t word) {
         }
         entry.rest = text;
     } else {
-        // The text behind the address. A dash there makes a range if an address follows.
-        std::string_view behind{token.data() + cut, token.size() - cut + text.size()};
+        // A dash there makes a range if an address follows.
         entry.rest = behind;
         skip(behind, blanks);
         if (behind.starts_with('-')) {

@@ -64,6 +64,7 @@ numbers() {
     [ "$("$SIEVE" --json plan --keys 1e5 --fpr 1e-3 | jq .keys)" = 100000 ] || fail "plan does not take 1e5"
     refused 2 sieve build --rounds 1.5 -o "$WORK/x.sieve" "$WORK/feed"
     refused_with 2 'xdp-sieve plan --help' sieve plan --keys 1.5 --fpr 1e-3
+    for text in -1 0 1e30; do refused_with 2 "$text not in range 1 to 1099511627776" sieve plan --keys "$text"; done
 }
 
 words() {

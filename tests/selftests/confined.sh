@@ -85,8 +85,10 @@ says_the_same() {
     printf '192.0.2.1\nnonsense\n192.0.2.2/33\n' >"$WORK/bad"
     printf '192.0.2.1\n192.0.2.1\n2001:db8::/32\n' >"$WORK/good"
     printf '# nothing\n' >"$WORK/empty"
+    printf '%s\n' ::/80 ::fffe:ffff:fff0-::1:0:0:5 ::fffe:0:0/95 >"$WORK/around" # the v4-mapped addresses
+    printf '0.0.0.0 a.example\n192.0.2.1 b.example\n0.0.0.0 c.example\n' >"$WORK/hosts"
     gzip -k "$WORK/good"
-    for list in bad good empty good.gz; do
+    for list in bad good empty around hosts good.gz; do
         for options in "" "--skip-invalid --skipped $WORK/skipped"; do
             for way in "" --no-sandbox; do
                 local status=0

@@ -131,6 +131,12 @@ traps_are_refused() {
     printf '192.0.2.1 x\n192.0.2.2 192.0.2.3\n' >"$WORK/two"
     refused 3 sieve build -o "$WORK/x.sieve" "$WORK/two"
     refused 3 sieve build -o "$WORK/x.sieve" "$FORMATS/two-addresses.csv"
+    printf '127.0.0.1 x\n192.0.2.1 y\n' >"$WORK/names"
+    refused 3 sieve build -o "$WORK/x.sieve" "$WORK/names"
+    printf '%s\n' 192.0.2.0-192.0.2.255,230,XX 198.51.100.0-198.51.100.9,10,XX >"$WORK/levels"
+    refused 3 sieve build -o "$WORK/x.sieve" "$WORK/levels"
+    printf '192.0.2.256,x\n192.0.2.1,y\n' >"$WORK/first"
+    refused 3 sieve build --format csv:1 -o "$WORK/x.sieve" "$WORK/first"
     refused 2 sieve build --format xml -o "$WORK/x.sieve" "$WORK/two"
     [ ! -e "$WORK/x.sieve" ]
 }

@@ -12,8 +12,10 @@
 
 #include "libsieve/analysis/binomial.hpp"
 #include "libsieve/build/measure.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "model/image_model.hpp"
+#include "unit/keys/members_of_texts.hpp"
 
 namespace sieve {
 namespace {
@@ -151,6 +153,42 @@ INSTANTIATE_TEST_SUITE_P(Table, PromisedRate,
                                          Promise{10, 3, 4.80e-3}, Promise{12, 3, 1.64e-3},
                                          Promise{16, 3, 2.14e-4}, Promise{20, 3, 3.01e-5},
                                          Promise{24, 3, 4.67e-6}, Promise{32, 3, 1.47e-7}));
+
+// A range of IPv6 may hold the v4-mapped addresses, which it does not mean: no witness is one of them, since
+// no filter of the list holds it.
+TEST(SetBuilder, RangesAroundIPv4MeanNoneOfIt) {
+    constexpr std::uint32_t flow_fields = SIEVE_FIELD_SRC | SIEVE_FIELD_DPORT;
+    const struct {
+        std::uint32_t fields;
+        sieve_kind kind;
+        const char* entry;
+        const char* member; // one of them
+        const char* mapped; // none, though it is among their numbers
+    } cases[] = {
+        {SIEVE_FIELD_SRC, SIEVE_KIND_RANGES, "::fffe:ffff:fff0-::1:0:0:5", "::1:0:0:5", "192.0.2.1"},
+        {SIEVE_FIELD_SRC, SIEVE_KIND_RANGES, "::fffc:0:0/94", "::fffe:0:1", "192.0.2.1"},
+        {SIEVE_FIELD_SRC, SIEVE_KIND_BLOCKED, "::fffe:ffff:fff0-::1:0:0:5", "::fffe:ffff:fff0", "192.0.2.1"},
+        {SIEVE_FIELD_SRC, SIEVE_KIND_BLOCKED, "::fffe:0:0/95", "::fffe:0:1", "192.0.2.1"},
+        {SIEVE_FIELD_SRC, SIEVE_KIND_DDLCBF, "::fffe:ffff:fff0-::1:0:0:5", "::1:0:0:0", "192.0.2.1"},
+        {SIEVE_FIELD_SRC, SIEVE_KIND_DDLCBF, "::fffc:0:0/94", "::fffc:0:0", "192.0.2.1"},
+        {flow_fields, SIEVE_KIND_BLOCKED, "::fffe:0:0/95 443", "::fffe:0:1 443", "192.0.2.1 443"},
+        {flow_fields, SIEVE_KIND_DDLCBF, "::fffe:ffff:fff0-::1:0:0:5 443", "::1:0:0:5 443", "192.0.2.1 443"},
+    };
+    for (const auto& one : cases)
+        for (std::uint64_t seed = 1; seed <= 10; seed++) {
+            SCOPED_TRACE(one.entry + (" of kind " + std::to_string(one.kind)));
+            BuildOptions options = seeded(seed);
+            options.kind.kind = one.kind;
+            options.trials = 1'000;
+            const auto built = build_set(test::members_of_texts({one.entry}, one.fields), options, {});
+            EXPECT_TRUE(built) << built.error().message;
+            if (!built) break;
+            EXPECT_TRUE(built->image.contains(parse_key(one.member, one.fields).value()));
+            EXPECT_FALSE(built->image.contains(parse_key(one.mapped, one.fields).value()));
+            for (const sieve_witness& witness : built->image.witnesses())
+                EXPECT_TRUE(built->image.contains(witness.key));
+        }
+}
 
 // Real sets and real non-members consist of structured keys. Here members and non-members come from the same
 // run of addresses, the same /16, or the same flows but for one port bit. The rate must be that of random

@@ -90,7 +90,9 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Sample{"dshield.txt", "DShield blocks (format dshield)", src, "auto",
                "192.0.2.0-192.0.2.255; 198.51.100.0-198.51.100.255; 203.0.113.128-203.0.113.255"},
-        Sample{"hosts.txt", "a hosts file (format hosts)", src, "auto", "192.0.2.10; 2001:db8::10"},
+        Sample{"hosts.txt",
+               "a hosts file (format hosts), without 7 lines whose address leads nowhere, such as 0.0.0.0",
+               src, "auto", "192.0.2.10; 2001:db8::10"},
         Sample{"ipset.txt", "`ipset save` (format ipset)", src, "auto",
                "192.0.2.1; 198.51.100.0-198.51.100.255; 203.0.113.4-203.0.113.9"},
         Sample{"ipset-ports.txt", "`ipset save` (format ipset)", service, "auto",
@@ -124,8 +126,10 @@ INSTANTIATE_TEST_SUITE_P(
         Sample{"two-addresses.csv", nullptr, src, "csv:src_ip", "192.0.2.1; 192.0.2.2"},
         Sample{"peerguardian.p2p", "labelled ranges (P2P, eMule) (format p2p)", src, "auto",
                "198.51.100.7; 192.0.2.0-192.0.2.127"},
-        Sample{"ipfilter.dat", "labelled ranges (P2P, eMule) (format p2p)", src, "auto",
-               "198.51.100.7; 192.0.2.0-192.0.2.127"},
+        Sample{"ipfilter.dat",
+               "labelled ranges (P2P, eMule) (format p2p), without 1 line of an access level of 128 or more, "
+               "which eMule lets through",
+               src, "auto", "198.51.100.7; 192.0.2.0-192.0.2.127"},
         Sample{"netmasks.txt", nullptr, src, "auto",
                "203.0.113.9; 192.0.2.0-192.0.2.255; 198.51.100.128-198.51.100.255"},
         Sample{"firehol.netset", nullptr, src, "auto",
@@ -168,6 +172,7 @@ TEST(Formats, WhatIsAmbiguousOrSenselessIsRefused) {
         // The traps: lists that are not what their first column says.
         {"192.0.2.0\t192.0.2.255\t24\n", src, "plain"},
         {sample("hosts-names.txt"), src, "auto"},
+        {"127.0.0.1 x\n192.0.2.1 192.0.2.2\n", src, "auto"},
         {"192.0.2.1 note\n192.0.2.2, 192.0.2.3\n", src, "auto"},
         // Behind a carriage return, too.
         {"192.0.2.1,192.0.2.3\r\n192.0.2.4\r\n", src, "auto"},
@@ -224,6 +229,10 @@ TEST(Formats, OddListsAreReadRight) {
         {"192.0.2.1 ; was 192.0.2.9\n192.0.2.2 # 192.0.2.8;192.0.2.9\n;192.0.2.7\n192.0.2.3;SBL7; "
          "192.0.2.9\n",
          src, "auto", "192.0.2.1; 192.0.2.2; 192.0.2.3"},
+        // Blanks around the slash, and a path.
+        {"192.0.2.0 /24\n198.51.100.0\t/ 255.255.255.128 # x\n2001:db8:: / 32\n192.0.2.9 /24h\n", src, "auto",
+         "192.0.2.9; 192.0.2.0-192.0.2.255; 198.51.100.0-198.51.100.127; "
+         "2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff"},
         // Separated by semicolons, tabs and bars.
         {"ip;score\n192.0.2.1;0,5\n", src, "auto", "192.0.2.1"},
         {"when\tip\n2026-11-22 10:00:00\t192.0.2.1\n", src, "auto", "192.0.2.1"},
@@ -317,6 +326,101 @@ TEST(Formats, OddListsAreRefusedRatherThanMisread) {
     };
     for (const auto& one : cases)
         expect_error(read_text(one.text, one.fields, one.format), ErrorKind::bad_input);
+}
+
+// Plain lines whose further columns could make them another format's, in which some of them are no entry.
+TEST(Formats, PlainListsLoseNoMembers) {
+    const struct {
+        std::string text;
+        std::uint32_t fields;
+        const char* entries;
+    } cases[] = {
+        {"240.1.2.3 classE\n192.0.2.1 foo\n", src, "240.1.2.3; 192.0.2.1"},
+        {"224.0.0.5 ospf\n192.0.2.1 foo\n", src, "224.0.0.5; 192.0.2.1"},
+        {"127.0.0.1 x\n192.0.2.1\n", src, "127.0.0.1; 192.0.2.1"},
+        {"127.0.0.1 x\n192.0.2.1 2026-11-22 seen: twice\n", src, "127.0.0.1; 192.0.2.1"},
+        {"127.0.0.1 tcp\n192.0.2.1 udp\n", SIEVE_FIELD_DST | SIEVE_FIELD_PROTO,
+         "127.0.0.1 tcp; 192.0.2.1 udp"},
+        {"192.0.2.0-192.0.2.255,230,CN\n198.51.100.7,10,CN\n", src, "198.51.100.7; 192.0.2.0-192.0.2.255"},
+        {"198.51.100.7 # as in a:192.0.2.0-192.0.2.9\n198.51.100.8\n", src, "198.51.100.7; 198.51.100.8"},
+    };
+    for (const auto& one : cases) {
+        const Result<Feed> feed = read_text(one.text, one.fields);
+        EXPECT_EQ(text_of(feed), one.entries) << one.text;
+        if (feed) EXPECT_TRUE(feed->decided.empty()) << feed->decided[0];
+    }
+}
+
+TEST(Formats, ListsThatMayBePlainAreRefused) {
+    const struct {
+        const char* text;
+        const char* format; // which the list may have
+        const char* as_format;
+        const char* as_plain;
+    } cases[] = {
+        {"127.0.0.1 x\n192.0.2.1 foo\n", "hosts", "192.0.2.1", "127.0.0.1; 192.0.2.1"},
+        {"192.0.2.1 gate.example\n::1 localhost\n127.0.0.1 localhost\n", "hosts", "192.0.2.1",
+         "192.0.2.1; ::1; 127.0.0.1"},
+        {"192.0.2.0-192.0.2.255,230,CN\n198.51.100.0-198.51.100.9,10,CN\n", "p2p",
+         "198.51.100.0-198.51.100.9", "192.0.2.0-192.0.2.255; 198.51.100.0-198.51.100.9"},
+    };
+    for (const auto& one : cases) {
+        expect_error(read_text(one.text), ErrorKind::bad_input);
+        EXPECT_EQ(text_of(read_text(one.text, src, one.format)), one.as_format);
+        EXPECT_EQ(text_of(read_text(one.text, src, "plain")), one.as_plain);
+    }
+}
+
+// What shows that a list is no plain one, though its lines could be: one sink for many names, and eMule's
+// columns.
+TEST(Formats, LinesTogetherTellAFormat) {
+    const struct {
+        std::string text;
+        const char* entries;
+    } cases[] = {
+        {"0.0.0.0 a.example\n0.0.0.0 b.example\n0.0.0.0 c.example\n192.0.2.1 d.example\n", "192.0.2.1"},
+        {"127.0.0.1\tlocalhost\n127.0.0.1 a.example b.example\n240.0.0.9 c\n192.0.2.1 d.example\n127.0.0.1 "
+         "e\n",
+         "192.0.2.1"},
+        {"192.0.2.0 - 192.0.2.9 , 200 , x\n198.51.100.7 - 198.51.100.9 , 000 , y\n",
+         "198.51.100.7-198.51.100.9"},
+        {"192.0.2.010-192.0.2.019,200,x\n192.0.2.020-192.0.2.029,1,y\n", "192.0.2.20-192.0.2.29"},
+    };
+    for (const auto& one : cases) {
+        const Result<Feed> feed = read_text(one.text);
+        EXPECT_EQ(text_of(feed), one.entries) << one.text;
+        if (feed) expect_says(feed->decided.at(0));
+    }
+}
+
+// However the blocks are cut, and if the format is given, too.
+TEST(Formats, WhatAFormatLeavesOutIsCounted) {
+    std::string text;
+    for (int i = 0; i < 50'000; i++)
+        text += i % 10 == 0 ? "192.0.2.1 a.example\n" : "0.0.0.0 b" + std::to_string(i) + ".example\n";
+    for (const char* format : {"auto", "hosts"}) {
+        const Result<Feed> feed = read_text(text, src, format);
+        ASSERT_TRUE(feed) << feed.error().message;
+        ASSERT_EQ(feed->decided.size(), 1U);
+        EXPECT_NE(feed->decided[0].find(" 45000 lines "), std::string::npos) << feed->decided[0];
+        expect_says(feed->decided[0]);
+    }
+    EXPECT_TRUE(read_text("192.0.2.1 a.example\n", src, "hosts")->decided.empty());
+}
+
+// A first line that was meant as an entry is no heading.
+TEST(Formats, AMalformedFirstLineIsNoHeading) {
+    for (const char* cell : {"010.1.1.1", "1.2.3.256", "10.0.0.0/33", "1.2.3", "2001:db8::0/129",
+                             "2001:db8:::1", "fe80::1%eth0", "Ip:1.2.3.256", "[2001:db8::g]:80"}) {
+        const std::string text = std::string(cell) + ",x\n192.0.2.1,y\n";
+        for (const char* format : {"auto", "csv:1"})
+            expect_error(read_text(text, src, format), ErrorKind::bad_input);
+        EXPECT_EQ(text_of(read_text(text, src, "csv:1", true)), "192.0.2.1") << cell;
+        EXPECT_EQ(read_text(text, src, "csv:1", true)->skipped, 1U) << cell;
+    }
+    for (const char* heading : {"ip,country", "address,ad", "Ip:port,x", "feed,dad", "v1.2,x"})
+        EXPECT_EQ(text_of(read_text(std::string(heading) + "\n192.0.2.1,y\n", src, "csv:1")), "192.0.2.1")
+            << heading;
 }
 
 // `create` lines belong before all entries; one that comes too late is refused if it matters.

@@ -114,7 +114,7 @@ TEST_F(PackedFeed, MayComeThroughAPipe) {
 }
 
 TEST_F(PackedFeed, ItsFormatIsDecidedByWhatIsInIt) {
-    files.feed("hosts", {"0.0.0.0 bad.example", "192.0.2.1 worse.example"});
+    files.feed("hosts", {"0.0.0.0 bad.example", "192.0.2.1 worse.example", "0.0.0.0 worst.example"});
     files.feed("cloud", {"{\"prefixes\": [", "{\"ip_prefix\": \"192.0.2.0/24\"},",
                          "{\"ip_prefix\": \"198.51.100.0/24\"}]}"});
     for (const std::string& path : pack("cloud")) {

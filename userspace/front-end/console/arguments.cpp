@@ -18,7 +18,7 @@ Argument Argument::required() {
     return *this;
 }
 
-Argument Argument::between(int least, int most) {
+Argument Argument::between(std::int64_t least, std::int64_t most) {
     option_->check(CLI::Range(least, most));
     return *this;
 }

@@ -3,6 +3,7 @@
 // compile than the rest of a command. Whole numbers may be written as 1e6.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -20,7 +21,7 @@ class Argument {
 
     Argument required();
     // The value must lie between these bounds, which are allowed.
-    Argument between(int least, int most);
+    Argument between(std::int64_t least, std::int64_t most);
     // The value must be a number above 0.
     Argument positive();
     // The help shows the variable's present value as the default.

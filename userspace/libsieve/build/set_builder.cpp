@@ -194,15 +194,22 @@ sieve_key key_of(uint128 address, std::uint32_t fields) {
     return key;
 }
 
+// An address of the range that is drawn at random, of the range's family.
+uint128 random_address(const AddressRange& range, std::mt19937_64& random) {
+    const uint128 span = range.last - range.first;
+    const uint128 draw = static_cast<uint128>(random()) << 64 | random();
+    const uint128 address = range.first + (span == ~uint128{0} ? draw : draw % (span + 1));
+    if (!is_ipv4(address) || family_of(range) == SIEVE_FAMILY_V4) return address;
+    return is_ipv4(range.first) ? range.last : range.first;
+}
+
 // One address out of all members. Every range is equally likely.
 sieve_key random_member(const AddressSet& plan, std::uint32_t fields, std::mt19937_64& random) {
     const std::size_t index = random() % (plan.members[0].size() + plan.members[1].size());
     const AddressRange& range = index < plan.members[0].size()
                                     ? plan.members[0][index]
                                     : plan.members[1][index - plan.members[0].size()];
-    const uint128 span = range.last - range.first;
-    const uint128 draw = static_cast<uint128>(random()) << 64 | random();
-    return key_of(range.first + (span == ~uint128{0} ? draw : draw % (span + 1)), fields);
+    return key_of(random_address(range, random), fields);
 }
 
 // Single addresses and ranges together, as ranges.
@@ -224,11 +231,16 @@ std::vector<sieve_key> address_witnesses(const AddressSet& set, std::uint32_t wa
     std::mt19937_64 random(seed);
     witnesses.add_drawn([&] { return random_member(set, fields, random); });
     for (const auto& members : set.members)
-        for (const AddressRange& range : members)
+        for (const AddressRange& range : members) {
+            const bool v6 = family_of(range) == SIEVE_FAMILY_V6;
             for (uint128 address = range.first; !witnesses.enough(); address++) {
-                witnesses.add(key_of(address, fields));
+                if (v6 && is_ipv4(address))
+                    address = std::min(all_ipv4.last, range.last);
+                else
+                    witnesses.add(key_of(address, fields));
                 if (address == range.last) break;
             }
+        }
     return witnesses.take();
 }
 
@@ -291,13 +303,10 @@ std::uint64_t count_addresses(const AddressSet& set, std::uint64_t most) {
 // A member of the range that is drawn at random. Fields that it leaves open get a value that a packet can
 // have.
 sieve_key random_member(const KeyRange& range, std::uint32_t fields, std::mt19937_64& random) {
-    const auto draw = [&](const AddressRange& addresses) {
-        const uint128 span = addresses.last - addresses.first;
-        const uint128 number = static_cast<uint128>(random()) << 64 | random();
-        return addresses.first + (span == ~uint128{0} ? number : number % (span + 1));
+    const auto is_v6 = [&](std::uint32_t field, const AddressRange& addresses) {
+        return (range.fields & field) != 0 && family_of(addresses) == SIEVE_FAMILY_V6;
     };
-    const bool v6 = ((range.fields & SIEVE_FIELD_SRC) != 0 && !is_ipv4(range.source.first)) ||
-                    ((range.fields & SIEVE_FIELD_DST) != 0 && !is_ipv4(range.destination.first));
+    const bool v6 = is_v6(SIEVE_FIELD_SRC, range.source) || is_v6(SIEVE_FIELD_DST, range.destination);
     const AddressRange any =
         v6 ? AddressRange{address_number(0x2000000000000000, 0),
                           address_number(0x3fffffffffffffff, ~std::uint64_t{0})}
@@ -305,7 +314,7 @@ sieve_key random_member(const KeyRange& range, std::uint32_t fields, std::mt1993
     sieve_key key{};
     const auto put = [&](std::uint32_t field, int word, const AddressRange& given) {
         if ((fields & field) == 0) return;
-        const uint128 address = draw((range.fields & field) != 0 ? given : any);
+        const uint128 address = random_address((range.fields & field) != 0 ? given : any, random);
         key.word[word] = static_cast<std::uint64_t>(address >> 64);
         key.word[word + 1] = static_cast<std::uint64_t>(address);
     };

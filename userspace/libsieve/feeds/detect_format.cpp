@@ -5,6 +5,7 @@
 #include <iterator>
 #include <ranges>
 #include <string>
+#include <vector>
 
 #include "libsieve/feeds/formats/translator.hpp"
 #include "libsieve/feeds/formats/words.hpp"
@@ -18,12 +19,16 @@ using namespace formats;
 
 constexpr std::size_t entries_looked_at = 100;
 
-bool is_plain(std::string_view line, std::uint32_t fields) {
+// Whether the line begins with an entry. `rest` is what stands behind it.
+bool begins_with_entry(std::string_view line, std::uint32_t fields, std::string_view& rest) {
     const char* p = line.data();
+    const char* const end = p + line.size();
     sieve_key key{};
     entry::Fault fault;
-    return entry::parse_entry(p, line.data() + line.size(), fields, key, fault) || entry::is_range(fault) ||
-           fault.kind == entry::FaultKind::host_bits;
+    const bool begins = entry::parse_entry(p, end, fields, key, fault) || entry::is_range(fault) ||
+                        fault.kind == entry::FaultKind::host_bits;
+    if (begins) rest = {p, end};
+    return begins;
 }
 
 bool begins_with(std::string_view text, std::string_view lower_case) {
@@ -35,36 +40,44 @@ bool begins_with(std::string_view text, std::string_view lower_case) {
 
 } // namespace
 
-ListSyntax detect_syntax(std::string_view head, std::uint32_t fields) {
-    if (head.find('\0') != std::string_view::npos) return ListSyntax::plain;
+DetectedSyntax detect_syntax(std::string_view head, std::uint32_t fields) {
+    if (head.find('\0') != std::string_view::npos) return {};
     if (head.starts_with("\xef\xbb\xbf")) head.remove_prefix(3);
     const auto find = [](const auto& is_it) {
         for (const ListSyntaxFacts& facts : list_syntaxes() | std::views::reverse)
             if (is_it(reader_of(facts.syntax))) return facts.syntax;
         return ListSyntax::plain;
     };
-    bool first = true;
     bool first_is_plain = true;
-    std::size_t entries = 0;
-    for (std::string_view rest = head; !rest.empty() && entries < entries_looked_at;) {
+    std::vector<SampledLine> lines;
+    for (std::string_view rest = head; !rest.empty() && lines.size() < entries_looked_at;) {
         const std::string_view line = without_blanks(take_line(rest));
         if (line.empty() || entry::is_comment(line[0])) continue;
-        ++entries;
-        if (first) {
+        std::string_view columns;
+        const bool has_entry = begins_with_entry(line, fields, columns);
+        if (lines.empty()) {
             const ListSyntax syntax = find([&](const FormatReader& reader) {
                 return reader.is_first_line != nullptr && reader.is_first_line(line, fields);
             });
-            if (syntax != ListSyntax::plain) return syntax;
-            first_is_plain = line[0] == '{' || is_plain(line, fields);
-            first = false;
+            if (syntax != ListSyntax::plain) return {syntax};
+            first_is_plain = line[0] == '{' || has_entry;
         }
         const ListSyntax syntax = find(
             [&](const FormatReader& reader) { return reader.is_line != nullptr && reader.is_line(line); });
-        if (syntax != ListSyntax::plain) return syntax;
+        if (syntax != ListSyntax::plain) return {syntax};
+        const bool is_plain = has_entry && entry::find_second_address(
+                                               columns.data(), columns.data() + columns.size()) == nullptr;
+        lines.push_back({line, is_plain});
     }
-    if (first_is_plain) return ListSyntax::plain;
-    return find(
-        [&](const FormatReader& reader) { return reader.is_head != nullptr && reader.is_head(head); });
+    Likeness likeness = Likeness::none;
+    const ListSyntax like = find([&](const FormatReader& reader) {
+        if (reader.likeness != nullptr) likeness = reader.likeness(lines, fields);
+        return likeness != Likeness::none;
+    });
+    if (like != ListSyntax::plain) return {like, likeness == Likeness::doubtful};
+    if (first_is_plain) return {};
+    return {
+        find([&](const FormatReader& reader) { return reader.is_head != nullptr && reader.is_head(head); })};
 }
 
 bool looks_like_html(std::string_view begin) {

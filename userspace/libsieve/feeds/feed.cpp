@@ -74,6 +74,11 @@ bool is_document(const ListFormat& format) {
     return formats::reader_of(format.syntax).document != nullptr;
 }
 
+std::string read_as(ListSyntax syntax) {
+    const ListSyntaxFacts& facts = facts_of(syntax);
+    return fmt::format("read as {} (format {})", facts.summary, facts.name);
+}
+
 // A run of whole lines of one file on its way through the pipeline.
 struct Block {
     explicit Block(std::uint32_t fields) : keys(fields) {}
@@ -93,6 +98,7 @@ struct Block {
     std::vector<KeyRange> key_ranges;
     std::uint64_t lines = 0;
     std::uint64_t comments = 0;
+    std::uint64_t omitted = 0; // of the comments
     std::uint64_t bad = 0;
     std::uint64_t masked = 0;
     std::uint64_t taken = 0;        // bytes of the file that were read for this block
@@ -167,9 +173,18 @@ class Reader {
         if (head.starts_with(byte_order_mark)) head.remove_prefix(byte_order_mark.size());
         if (begin->size() == format_head_bytes) head = head.substr(0, head.rfind('\n') + 1); // whole lines
         const bool decides = format_.syntax == ListSyntax::automatic;
-        if (decides) reading_.format.syntax = detect_syntax(head, fields_);
-        const ListSyntax syntax = reading_.format.syntax;
+        const DetectedSyntax detected =
+            decides ? detect_syntax(head, fields_) : DetectedSyntax{format_.syntax};
+        const ListSyntax syntax = reading_.format.syntax = detected.syntax;
         if (syntax == ListSyntax::plain) return true;
+        const ListSyntaxFacts& facts = facts_of(syntax);
+        if (detected.may_be_plain) {
+            block.alien = fmt::format("may be {}, which would leave out some of its lines, or entries with "
+                                      "further columns; choose the format {} or plain",
+                                      facts.summary, facts.name);
+            file_ = inputs_.size();
+            return false;
+        }
         if (!is_document(reading_.format)) {
             auto translator = formats::reader_of(syntax).lines(reading_.format, fields_, head);
             if (!translator) {
@@ -180,10 +195,8 @@ class Reader {
             reading_.translator = std::move(*translator);
         }
         if (!decides) return true;
-        const ListSyntaxFacts& facts = facts_of(syntax);
         const std::string detail = reading_.translator ? reading_.translator->remark() : std::string();
-        block.decided = fmt::format("read as {} (format {}){}{}", facts.summary, facts.name,
-                                    detail.empty() ? "" : ", ", detail);
+        block.decided = read_as(syntax) + (detail.empty() ? "" : ", ") + detail;
         return true;
     }
 
@@ -279,7 +292,7 @@ class Parser {
         block.keys.restart();
         block.ranges.clear();
         block.key_ranges.clear();
-        block.lines = block.comments = block.bad = block.masked = 0;
+        block.lines = block.comments = block.omitted = block.bad = block.masked = 0;
         block.bad_first.clear();
         block.sightings.clear();
         block.geo = {};
@@ -319,7 +332,7 @@ class Parser {
         sieve_key key{};
         KeyRange range{};
     };
-    enum class Line { key, range, key_range, comment, bad };
+    enum class Line { key, range, key_range, comment, omitted, bad };
 
     // Adds what a line means to the block. Returns false if reading is over.
     bool take(Block& block, Line line, const Entry& entry, const entry::Fault& fault, std::uint64_t number,
@@ -336,6 +349,10 @@ class Parser {
             return true;
         case Line::key_range:
             block.key_ranges.push_back(entry.range);
+            return true;
+        case Line::omitted:
+            ++block.omitted;
+            ++block.comments;
             return true;
         case Line::comment:
             ++block.comments;
@@ -438,7 +455,7 @@ class Parser {
         if (*p == '\r' && p[1] == '\n') return p + 2;
         if (!entry::is_separator(*p) && !entry::is_comment(*p)) return nullptr;
         while (entry::is_blank(*p)) ++p;
-        if (*p == '-') return nullptr; // may be a range
+        if (*p == '-' || *p == '/') return nullptr; // may be a range or a prefix
         const auto* stop = static_cast<const char*>(std::memchr(p, '\n', static_cast<std::size_t>(end - p)));
         if (static_cast<std::size_t>(stop - start) > feed_line_limit) return nullptr;
         const char* text_end = stop[-1] == '\r' ? stop - 1 : stop;
@@ -467,6 +484,8 @@ class Parser {
                 return parse_translated(translated, entry, fault);
             case formats::Translated::nothing:
                 return Line::comment;
+            case formats::Translated::omitted:
+                return Line::omitted;
             case formats::Translated::bad:
                 return Line::bad;
             }
@@ -525,10 +544,16 @@ class Collector {
     // Returns false when reading is over.
     bool take(Block& block) {
         if (block.file != file_) {
+            tell_omitted();
             file_ = block.file;
             line_ = 0;
         }
-        if (block.decided) feed_.decided.push_back(inputs_[file_].name() + ": " + *block.decided);
+        if (block.decided) {
+            told_ = feed_.decided.size();
+            feed_.decided.push_back(inputs_[file_].name() + ": " + *block.decided);
+        }
+        omitted_ += block.omitted;
+        if (block.omitted > 0) omits_ = block.reading;
         if (block.bad > 0 && !options_.skip_invalid) return fail(located(block.bad_first.front()));
         for (const BadLine& bad : block.bad_first)
             if (options_.keep_skipped || feed_.skipped_first.size() < skipped_shown)
@@ -565,6 +590,7 @@ class Collector {
     // `may_be_empty`: no entry is no error.
     Result<Feed> finish(bool may_be_empty) && {
         if (error_) return tl::unexpected(std::move(*error_));
+        tell_omitted();
         const std::uint64_t entries = feed_.overflowed + feed_.entries();
         if (options_.format.syntax == ListSyntax::geo)
             for (const std::string& code : options_.format.parts)
@@ -600,6 +626,20 @@ class Collector {
         const std::string file = inputs_[file_].name();
         if (seen.line != 0) return fmt::format("{}:{}", file, line_ + seen.line);
         return seen.path.empty() ? file : fmt::format("{}: {}", file, seen.path);
+    }
+
+    // Says how many lines of the file that was read are no entries of its format, and why.
+    void tell_omitted() {
+        if (omitted_ > 0) {
+            if (!told_) {
+                told_ = feed_.decided.size();
+                feed_.decided.push_back(inputs_[file_].name() + ": " + read_as(omits_.format.syntax));
+            }
+            feed_.decided[*told_] += fmt::format(", without {} line{} {}", omitted_, omitted_ == 1 ? "" : "s",
+                                                 omits_.translator->omits());
+        }
+        omitted_ = 0;
+        told_.reset();
     }
 
     // Passes the keys on if they are too many to hold. Returns false if that failed.
@@ -646,7 +686,10 @@ class Collector {
     Feed feed_;
     std::optional<Error> error_;
     std::size_t file_ = 0;
-    std::uint64_t line_ = 0; // lines of the current file that were taken
+    std::uint64_t line_ = 0;          // lines of the current file that were taken
+    std::uint64_t omitted_ = 0;       // of them
+    Reading omits_{};                 // if some are: how the file is read
+    std::optional<std::size_t> told_; // index in Feed::decided of what was said of the file
     bool made_room_ = false;
     formats::GeoContents geo_;
     std::map<std::size_t, std::string> found_;

@@ -11,7 +11,8 @@
 // order mark are fine. A line that starts with '{' is a JSON object. In a set of one address, its member
 // "cidr", "ip", "ipv4" or "ipv6" is the entry, and no other member may be another address; an object of
 // "type": "metadata" counts as a comment. A set of one address also takes prefixes (192.0.2.0/24,
-// or with a netmask 192.0.2.0/255.255.255.0) and ranges (192.0.2.1-192.0.2.9), if the caller asks for them.
+// or with a netmask 192.0.2.0/255.255.255.0) and ranges (192.0.2.1-192.0.2.9), if the caller asks for them;
+// blanks may stand around the slash and the dash.
 // So does, on request, an address among several fields; there, * stands for any value of a field.
 // An IPv6 address with a protocol that no IPv6 packet has (sieve/extensions.h) is malformed.
 //
@@ -82,7 +83,7 @@ struct Feed {
     // read_feed() guarantees: lines = comments + skipped + overflowed + entries()
 
     std::vector<std::string> skipped_first; // "FILE:LINE: why" for the first few malformed lines, or all
-    // "FILE: read as ..." for each input whose format was not given and is not plain.
+    // "FILE: read as ..." for each input whose format was not given and is not plain, or leaves lines out.
     std::vector<std::string> decided;
 
     [[nodiscard]] std::size_t entries() const { return keys.size() + ranges.size() + key_ranges.size(); }

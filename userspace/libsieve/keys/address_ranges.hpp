@@ -47,15 +47,17 @@ void subtract_ranges(const AddressRange& range, const std::vector<AddressRange>&
     return 64 + static_cast<std::uint32_t>(std::countr_zero(static_cast<std::uint64_t>(number >> 64)));
 }
 
-// The fewest prefixes that make up a range, in ascending order: visit(first address, length).
+// The fewest prefixes that make up a range, in ascending order: visit(first address, length). Of a range of
+// IPv6, none has v4-mapped addresses alone: that would be a prefix of IPv4.
 template <class Visit>
 void split_into_prefixes(const AddressRange& range, const Visit& visit) {
+    const bool ipv4 = family_of(range) == SIEVE_FAMILY_V4;
     for (uint128 at = range.first;;) {
         // The largest aligned prefix that starts here and does not go beyond the range.
         std::uint32_t host = at == 0 ? address_bits : trailing_zeros(at);
         while (host > 0 && (host == address_bits ? last_address : (uint128{1} << host) - 1) > range.last - at)
             host--;
-        visit(at, address_bits - host);
+        if (ipv4 || !is_ipv4(at)) visit(at, address_bits - host);
         const uint128 end = at + (host == address_bits ? last_address : (uint128{1} << host) - 1);
         if (end == range.last) return;
         at = end + 1;

@@ -117,7 +117,9 @@ void add_plan(CLI::App& app, Context& context) {
     add_command(app, context, "plan", "show every kind of filter for a number of keys, and recommend one",
                 [&context](Arguments command) -> Action {
                     auto arguments = std::make_shared<PlanArguments>();
-                    command.add("--keys", arguments->request.keys, "number of keys").required();
+                    command.add("--keys", arguments->request.keys, "number of keys")
+                        .required()
+                        .between(1, most_planned_keys);
                     command.add("--key", arguments->fields, "the fields of a key, if they are known")
                         .called("FIELDS");
                     Arguments size = command.add_at_most_one("size", "what is given, if anything");

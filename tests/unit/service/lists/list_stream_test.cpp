@@ -60,11 +60,14 @@ std::vector<std::vector<std::uint64_t>> words_of(const KeySet& keys) {
 }
 
 TEST(ListStream, ComesAsItWasSentWhereverItIsCut) {
-    FoundList addresses{list_of({"192.0.2.1", "192.0.2.0/24", "2001:db8::1", "192.0.2.2", "::5-::9"})};
+    // The last two end with the v4-mapped addresses.
+    FoundList addresses{list_of({"192.0.2.1", "192.0.2.0/24", "2001:db8::1", "192.0.2.2", "::5-::9",
+                                 "::fffe:ffff:fff0-::1:0:0:5", "::/0", "::/80", "::fffe:0:0/95"})};
     addresses.feed.decided = {"a: read as b"};
     addresses.feed.skipped_first = {"a:1: \x1b", "a:2: why"};
     addresses.places = {"", "a:3"};
-    const FoundList flows{list_of({"192.0.2.1 443 tcp", "* 53 udp", "2001:db8::1 1 udp"}, flow)};
+    const FoundList flows{
+        list_of({"192.0.2.1 443 tcp", "* 53 udp", "2001:db8::1 1 udp", "::/80 1 udp"}, flow)};
     for (const FoundList* const sent : {&std::as_const(addresses), &flows}) {
         const std::string bytes = bytes_of(*sent);
         for (const std::size_t each : {std::size_t{1}, std::size_t{7}, bytes.size()}) {
@@ -115,6 +118,8 @@ TEST(ListStream, AnythingElseIsRefused) {
     EXPECT_FALSE(is_taken(piece(3, {2, 1, 1, 1})));                 // downwards
     EXPECT_FALSE(is_taken(piece(3, {1, 1, 1, 1})));                 // one address
     EXPECT_FALSE(is_taken(piece(3, {1, 0, 0xffff00000001ULL, 0}))); // of two families
+    EXPECT_TRUE(is_taken(piece(3, {1, 0, 0xffffffffffffULL, 0})));
+    EXPECT_FALSE(is_taken(piece(3, {0xffffffffffffULL, 0, 0, 1})));
     EXPECT_FALSE(is_taken(piece(3, {1, 1, 2, 1}), flow));
     EXPECT_FALSE(is_taken(piece(4, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0}), flow)); // no field
     EXPECT_FALSE(is_taken(piece(4, {0, 0, 0, 0, 0, 0, 0, 0, 0, SIEVE_FIELD_SRC})));

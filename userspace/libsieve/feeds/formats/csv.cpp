@@ -42,6 +42,19 @@ bool holds_address(std::string_view cell) {
     return address_of(host).has_value();
 }
 
+// Whether the cell was meant as an address, though it may be none: two numbers around a dot, or two colons
+// among hexadecimal digits.
+bool begins_like_address(std::string_view cell) {
+    cell = without_scope(cell);
+    if (cell.starts_with('[')) cell.remove_prefix(1);
+    const std::size_t number = cell.find_first_not_of("0123456789");
+    if (number > 0 && number < cell.size() && cell.substr(number).find_first_of("0123456789") == 1 &&
+        cell[number] == '.')
+        return true;
+    const std::string_view groups = cell.substr(0, cell.find_first_not_of("0123456789abcdefABCDEF:"));
+    return std::ranges::count(groups, ':') >= 2;
+}
+
 // The beginning of a table.
 struct Head {
     char delimiter = ',';
@@ -67,7 +80,9 @@ Head read_head(std::string_view text) {
         std::optional<Row> row = split_row(line, head.delimiter);
         if (!row) continue;
         head.columns = std::max(head.columns, row->size());
-        const bool is_heading = first && std::none_of(row->begin(), row->end(), holds_address);
+        const bool is_heading = first && std::none_of(row->begin(), row->end(), [](const auto& cell) {
+                                    return holds_address(cell) || begins_like_address(cell);
+                                });
         first = false;
         if (is_heading) {
             head.heading = line;

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // Hosts files: an address, then its names. A hosts file that blocks names points them at addresses that lead
 // nowhere; such a line holds no address to filter by.
+#include <algorithm>
 #include <cctype>
+#include <map>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -39,26 +43,81 @@ class Hosts : public LineTranslator {
                 fmt::format("found {} alone, expected an address and its names", entry::quote(word)));
             return Translated::bad;
         }
-        if (leads_nowhere(*address)) return Translated::nothing;
+        if (leads_nowhere(*address)) return Translated::omitted;
         text = unzoned;
         return Translated::entry;
     }
+
+    std::string_view omits() const override { return "whose address leads nowhere, such as 0.0.0.0"; }
 };
 
-// An address that leads nowhere, and a name.
-bool is_hosts(std::string_view line) {
+// The addresses at which hosts files point the names that they block, and those of this host, which is in
+// every such file.
+bool is_sink(const WordAddress& address) {
+    if (!address.v4) return address.number <= 1;
+    const auto number = static_cast<std::uint32_t>(address.number);
+    return number == 0 || number >> 24 == 127;
+}
+
+bool is_name(std::string_view word) {
+    return std::ranges::all_of(word, [](unsigned char c) {
+        return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_' || c >= 0x80;
+    });
+}
+
+// What a line may be: an address and names; of a sink, its first name has a letter.
+struct HostLine {
+    std::string address{};
+    std::string name{};
+    bool is_host = false;
+    bool is_sink = false;
+};
+
+HostLine host_line_of(std::string_view line) {
+    HostLine host;
+    std::string_view rest = line.substr(0, line.find('#'));
     std::string text;
     entry::Fault fault;
-    if (Hosts().translate(line, text, fault) != Translated::nothing) return false;
-    (void)take_word(line);
-    const std::string_view name = take_word(line);
-    return !name.empty() && std::isalpha(static_cast<unsigned char>(name[0])) != 0;
+    if (Hosts().translate(rest, text, fault) == Translated::bad) return host;
+    host.address = take_word(rest);
+    const auto address = address_of(host.address);
+    host.name = take_word(rest);
+    host.is_host = is_name(host.name);
+    for (std::string_view word = take_word(rest); !word.empty(); word = take_word(rest))
+        host.is_host = host.is_host && is_name(word);
+    host.is_sink = host.is_host && address && is_sink(*address) &&
+                   std::ranges::any_of(host.name, [](unsigned char c) { return std::isalpha(c) != 0; });
+    return host;
+}
+
+// A plain list may have an address of this host, too, with words behind it. What no plain list has is one
+// sink again and again, for one name after the other, in most of its lines; nor has it a zone (fe80::1%lo0).
+Likeness hosts_likeness(std::span<const SampledLine> lines, std::uint32_t fields) {
+    if (!entry::is_single_address(fields)) return Likeness::none;
+    std::size_t sinks = 0;
+    bool all_hosts = true;
+    bool has_zone = false;
+    bool has_many_names = false;
+    std::map<std::string, std::string> names; // the first one of each sink
+    for (const SampledLine& line : lines) {
+        HostLine host = host_line_of(line.text);
+        all_hosts = all_hosts && host.is_host;
+        has_zone = has_zone || (host.is_host && host.address.find('%') != std::string::npos);
+        if (!host.is_sink) continue;
+        ++sinks;
+        const auto [first, is_new] = names.try_emplace(std::move(host.address), host.name);
+        has_many_names = has_many_names || (!is_new && first->second != host.name);
+    }
+    if (sinks == 0) return Likeness::none;
+    if (has_many_names && 2 * sinks > lines.size()) return Likeness::certain;
+    if (!all_hosts) return Likeness::none;
+    return has_zone ? Likeness::certain : Likeness::doubtful;
 }
 
 } // namespace
 
 const FormatReader hosts_format = {
-    .is_line = is_hosts,
+    .likeness = hosts_likeness,
     .lines = [](const ListFormat&, std::uint32_t, std::string_view)
         -> Result<std::unique_ptr<const LineTranslator>> { return std::make_unique<Hosts>(); },
 };

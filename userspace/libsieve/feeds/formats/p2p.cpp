@@ -64,11 +64,15 @@ class P2p : public LineTranslator {
             }
             range = line.substr(colon + 1);
         }
-        if (allowed) return Translated::nothing;
+        if (allowed) return Translated::omitted;
         const std::size_t dash = range.find('-');
         text =
             fmt::format("{}-{}", plain_address(range.substr(0, dash)), plain_address(range.substr(dash + 1)));
         return Translated::entry;
+    }
+
+    std::string_view omits() const override {
+        return "of an access level of 128 or more, which eMule lets through";
     }
 
   private:
@@ -79,17 +83,40 @@ class P2p : public LineTranslator {
     }
 };
 
-// Ranges with labels. A plain range may be followed by columns, but not by an access level of three digits.
 bool is_p2p(std::string_view line) {
     std::string text;
     entry::Fault fault;
     return P2p().translate(line, text, fault) != Translated::bad;
 }
 
+// Whether a line of eMule's is written as eMule writes it: blanks around dash and comma, and a level of three
+// digits.
+bool is_emules(std::string_view line) {
+    std::string_view rest = line;
+    const std::string_view first = take_word(rest);
+    const std::string_view dash = take_word(rest);
+    const std::string_view last = take_word(rest);
+    const std::string_view comma = take_word(rest);
+    std::string_view level = take_word(rest);
+    level = level.substr(0, level.find(','));
+    return address_of(first) && dash == "-" && address_of(last) && comma == "," && level.size() == 3;
+}
+
+// A plain range may be followed by columns, the first of which may be a number, too.
+Likeness p2p_likeness(std::span<const SampledLine> lines, std::uint32_t fields) {
+    bool all = !lines.empty();
+    for (const SampledLine& line : lines) {
+        const bool is_one = is_p2p(line.text);
+        if (is_one && (!line.is_plain || is_emules(line.text))) return Likeness::certain;
+        all = all && is_one;
+    }
+    return all && entry::is_single_address(fields) ? Likeness::doubtful : Likeness::none;
+}
+
 } // namespace
 
 const FormatReader p2p_format = {
-    .is_line = is_p2p,
+    .likeness = p2p_likeness,
     .lines = [](const ListFormat&, std::uint32_t, std::string_view)
         -> Result<std::unique_ptr<const LineTranslator>> { return std::make_unique<P2p>(); },
 };

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -17,7 +18,8 @@ namespace sieve::formats {
 
 enum class Translated : std::uint8_t {
     entry,   // `text` is an entry
-    nothing, // the line has none: a heading, another set's entry, a name without an address
+    nothing, // the line has none: a heading, another set's entry
+    omitted, // the line has an address that the format does not mean as an entry
     bad,     // `fault` says why the line cannot be read
 };
 
@@ -30,6 +32,8 @@ class LineTranslator {
                                                entry::Fault& fault) const = 0;
     // What a person should know about how the list is read, such as "column 2 (dst_ip)"; may be empty.
     [[nodiscard]] virtual std::string remark() const { return {}; }
+    // Which lines are omitted, to follow their number, such as "whose address leads nowhere".
+    [[nodiscard]] virtual std::string_view omits() const { return {}; }
 };
 
 // Where an entry stands in a document.
@@ -42,12 +46,27 @@ struct Place {
 using EntrySink = std::function<void(const Place& place, Translated what, const std::string& text,
                                      const entry::Fault& fault)>;
 
+// One of a list's first lines.
+struct SampledLine {
+    std::string_view text;
+    bool is_plain = false; // a plain list may have this line
+};
+
+// What a list's first lines say of a format together.
+enum class Likeness : std::uint8_t {
+    none,
+    doubtful, // the list may have the format, or be plain
+    certain,
+};
+
 // How lists of a format are recognised and read.
 struct FormatReader {
-    // What tells the format: a list's first line that is no comment; one of its first hundred such lines; its
-    // beginning, if no format has its first line. Null: that tells nothing.
+    // What tells the format: a list's first line that is no comment; one of its first hundred such lines; all
+    // of these together, of a list with this key; its beginning, if no format has its first line. Null: that
+    // tells nothing.
     bool (*is_first_line)(std::string_view line, std::uint32_t fields) = nullptr;
     bool (*is_line)(std::string_view line) = nullptr;
+    Likeness (*likeness)(std::span<const SampledLine> lines, std::uint32_t fields) = nullptr;
     bool (*is_head)(std::string_view head) = nullptr;
 
     // Reads line by line. `head` is the list's beginning, or all of it. The error says why the list is not of

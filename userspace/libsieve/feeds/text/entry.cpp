@@ -76,19 +76,20 @@ const char* parse_netmask(const char* p, const char* end, std::uint32_t& length)
     return behind;
 }
 
-// Parses the rest of "a/length" or "a/netmask". `text` points to the start of a, p to the byte after the
-// slash.
+// Parses the rest of "a/length" or "a/netmask". `text` points to the start of a, p to the byte behind the
+// slash, or to the length.
 bool parse_prefix(const char* text, const char*& p, const char* end, const Address& address, Fault& fault) {
     const std::uint32_t bits = address.dotted ? 32 : 128;
     std::uint32_t length = 0;
     const char* behind = address.dotted ? parse_netmask(p, end, length) : nullptr;
+    const std::string found = std::string(text, p) + token(p, end);
     if (behind && length > bits) {
-        fault = {.kind = FaultKind::netmask, .found = token(text, end)};
+        fault = {.kind = FaultKind::netmask, .found = found};
         return false;
     }
     if (!behind) behind = parse_number(p, end, bits, length);
     if (!behind || !at_delimiter(behind, end)) {
-        fault = {.kind = FaultKind::prefix_length, .limit = bits, .found = token(text, end)};
+        fault = {.kind = FaultKind::prefix_length, .limit = bits, .found = found};
         return false;
     }
     p = behind;
@@ -99,12 +100,12 @@ bool parse_prefix(const char* text, const char*& p, const char* end, const Addre
         Address cleared{static_cast<std::uint64_t>(network >> 64), static_cast<std::uint64_t>(network)};
         fault = {.kind = FaultKind::host_bits,
                  .span = host,
-                 .found = token(text, end),
+                 .found = found,
                  .hint = fmt::format("{}/{}", format_address(cleared.upper, cleared.lower),
                                      cleared.is_v4() && !address.dotted ? length - 96 : length)};
         return false;
     }
-    fault = {.kind = FaultKind::prefix, .span = host, .found = token(text, end)};
+    fault = {.kind = FaultKind::prefix, .span = host, .found = found};
     return false;
 }
 
@@ -123,12 +124,24 @@ bool check_range(const char* text, const char* p, const Address& from, const Add
     return false;
 }
 
-// Parses what may follow a single address at p: "/length", "-address", or " - address". The last form looks
-// like two further columns, but its author means a range. Taking the first address alone would silently drop
-// the rest.
+// Whether a number or a netmask stands at p, and nothing directly behind it.
+bool is_length_column(const char* p, const char* end) {
+    const std::string word = token(p, end);
+    return !word.empty() && word.find_first_not_of("0123456789.") == std::string::npos;
+}
+
+// Parses what may follow a single address at p: "/length", "-address", " / length" or " - address". The last
+// forms look like further columns, but their author means a prefix or a range. Taking the first address alone
+// would silently drop the rest.
 bool parse_extent(const char* text, const char*& p, const char* end, const Address& address, Fault& fault) {
     if (p != end && *p == '/') return parse_prefix(text, ++p, end, address, fault);
     const char* dash = skip_blanks(p, end);
+    if (dash != end && *dash == '/') {
+        const char* const length = skip_blanks(dash + 1, end);
+        if (!is_length_column(length, end)) return true;
+        p = length;
+        return parse_prefix(text, p, end, address, fault);
+    }
     if (dash != end && *dash == '-') {
         Address last;
         const char* behind = parse_address(skip_blanks(dash + 1, end), end, last);

@@ -200,11 +200,10 @@ double calibrate(const Form& form, const Candidate& c) {
 }
 
 Status check(const PlanRequest& request) {
-    constexpr std::uint64_t most_keys = std::uint64_t{1} << 40; // more bits than the lines of any image
     if (request.keys == 0) return invalid_request("a plan for no keys, expected at least one");
-    if (request.keys > most_keys)
+    if (request.keys > most_planned_keys)
         return invalid_request(
-            fmt::format("a plan for {} keys, expected at most {}", request.keys, most_keys));
+            fmt::format("a plan for {} keys, expected at most {}", request.keys, most_planned_keys));
     if (request.fpr && request.memory)
         return invalid_request("give either a false positive rate or a memory, or neither");
     if (request.fpr && !(*request.fpr >= least_fpr && *request.fpr < 1))

@@ -16,6 +16,9 @@
 
 namespace sieve {
 
+// More keys have more bits than the lines of any image.
+inline constexpr std::uint64_t most_planned_keys = std::uint64_t{1} << 40;
+
 struct PlanRequest {
     std::uint64_t keys = 0;
     std::uint32_t fields = 0; ///< of the keys, IPv4; 0: they may be single addresses or others

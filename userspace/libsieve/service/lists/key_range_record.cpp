@@ -13,8 +13,11 @@ static_assert(std::has_unique_object_representations_v<AddressRange>);
 
 namespace {
 
+// A range of IPv6 that ends with the v4-mapped addresses is one, too: ::/80 does.
 bool goes_upwards(const AddressRange& range) {
-    return range.first <= range.last && is_ipv4(range.first) == is_ipv4(range.last);
+    const bool same_family = is_ipv4(range.first) == is_ipv4(range.last);
+    return range.first <= range.last &&
+           (same_family || (!is_ipv4(range.first) && range.last == all_ipv4.last));
 }
 
 } // namespace
