@@ -778,6 +778,26 @@ TEST_F(BansKeeperTest, ADamagedLedgerChangesNothing) {
     EXPECT_TRUE(updater->state().in_step);
 }
 
+TEST_F(BansKeeperTest, ADamagedLastRecordLiftsNothingAtAStart) {
+    {
+        const auto updater = in_force();
+        change({ban("192.0.2.1"), ban("192.0.2.2"), ban("198.51.100.0/24")}, *updater);
+    }
+    std::fstream(ban_ledger_path(files.path("state"), "block")).seekp(60).put('\xff');
+    const auto updater = open(ban_set());
+    settle(*updater);
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    EXPECT_EQ(keys_in_force(), 2U);
+    EXPECT_EQ(ranges_in_force(), 1U);
+    EXPECT_EQ(updater->state().entries, 2U);
+    EXPECT_FALSE(updater->state().in_step);
+    EXPECT_GT(updater->state().failures, 0U);
+    const LiveEvent* failed = last(LiveEvent::What::failed);
+    ASSERT_NE(failed, nullptr);
+    expect_error(*failed->error, ErrorKind::bad_input);
+    EXPECT_EQ(failed->entries, 2U);
+}
+
 TEST(RangeSetConfiguration, StandBesideTheirSetsEverywhere) {
     Configuration configuration;
     SetConfiguration other;

@@ -31,6 +31,12 @@ bool may_pass(const Error& error) {
            error.kind == ErrorKind::busy;
 }
 
+std::string trouble_of(const live::LiveUpdater::State& state) {
+    if (!state.accept.empty())
+        return fmt::format("its new list was refused; `{}` takes it, once", state.accept);
+    return state.follows_bans ? state.last_error : "its source does not answer";
+}
+
 UniqueFd new_signal() {
     Result<UniqueFd> event = make_event();
     return event ? std::move(*event) : UniqueFd();
@@ -261,11 +267,7 @@ std::vector<std::string> LiveSets::troubles() const {
     const std::lock_guard lock(mutex_);
     for (const auto& runner : runners_)
         if (const auto state = runner->state(); state.failures > 0)
-            all.push_back(fmt::format(
-                "set {}: {}", runner->set(),
-                state.accept.empty()
-                    ? std::string("its source does not answer")
-                    : fmt::format("its new list was refused; `{}` takes it, once", state.accept)));
+            all.push_back(about_set(runner->set(), trouble_of(state)));
     return all;
 }
 

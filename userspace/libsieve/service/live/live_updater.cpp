@@ -284,6 +284,7 @@ class Updater final : public LiveUpdater {
 
     // What the list has and packets do not meet.
     void show_bans(State& state) const {
+        state.follows_bans = true;
         if (in_step_) state.ledger = bans_->mark();
         const bool builds = building_.valid() || (live_->rebuild_due() && is_urgent(*live_->rebuild_due()));
         state.settles = delayed_ || builds || (ranges_ && ranges_->is_due());

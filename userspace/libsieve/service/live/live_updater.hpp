@@ -110,6 +110,7 @@ class LiveUpdater {
         std::string last_error{};
         std::string accept{}; // the command that takes a refused list all the same; or empty
         // Of a set that follows bans.
+        bool follows_bans = false;
         BanLedger::Mark ledger{}; // up to here, the bans are on the list
         bool settles = false;     // the list is about to come into force
         std::string lacks{};      // why it is not in force; empty: it is
