@@ -798,6 +798,19 @@ TEST_F(BansKeeperTest, ADamagedLastRecordLiftsNothingAtAStart) {
     EXPECT_EQ(failed->entries, 2U);
 }
 
+// More than the filter has room for: a new one takes its place.
+TEST_F(BansKeeperTest, ManyBansAreInForceOnceTheirFilterIs) {
+    const auto updater = in_force();
+    change({ban("192.0.2.1")}, *updater);
+    std::vector<BanChange> many;
+    for (int i = 0; i < 30000; i++)
+        many.push_back(ban("10.0." + std::to_string(i / 250) + "." + std::to_string(i % 250)));
+    change(many, *updater);
+    EXPECT_EQ(keys_in_force(), 30001U);
+    EXPECT_FALSE(updater->state().settles);
+    EXPECT_EQ(updater->state().lacks, "");
+}
+
 TEST(RangeSetConfiguration, StandBesideTheirSetsEverywhere) {
     Configuration configuration;
     SetConfiguration other;

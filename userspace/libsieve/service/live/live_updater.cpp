@@ -225,9 +225,8 @@ class Updater final : public LiveUpdater {
             tell_remark(fmt::format("set {}: not taken, since this host depends on them: {}", set, text));
         if (!kept_out.empty()) known_kept_out_ = kept_out;
     }
-    void tell_change(const LiveChange& change) {
-        tell_kept_out(set_.name, change.kept_out);
-        if (change.refusal) return tell_refusal(set_, *change.refusal);
+    // Which filters have the list since a change or a new image.
+    void note_filters(const LiveChange& change) {
         filters_ = change.filters;
         if (change.delayed) {
             reconcile_at_ = now() + soon;
@@ -237,6 +236,11 @@ class Updater final : public LiveUpdater {
             delayed_ = false;
             reconciled_ = true;
         }
+    }
+    void tell_change(const LiveChange& change) {
+        tell_kept_out(set_.name, change.kept_out);
+        if (change.refusal) return tell_refusal(set_, *change.refusal);
+        note_filters(change);
         if (change.added + change.removed + change.keys > 0)
             tell({.what = LiveEvent::What::changed, .change = change});
     }
@@ -572,7 +576,7 @@ class Updater final : public LiveUpdater {
         SIEVE_ASSIGN(LiveChange done, live_->finish_rebuild(kernel_, std::move(*image), observer_));
         tell({.what = LiveEvent::What::rebuilt, .change = done, .reason = reason});
         if (reason == RebuildReason::unsaved) files_at_ = now(); // what could not be written is still to come
-        if (done.delayed) reconcile_at_ = now() + soon;
+        note_filters(done);
         return {};
     }
     Status rebuild_now() {
