@@ -643,6 +643,8 @@ TEST_F(WatchedFileTest, AListThatWasLostIsReadAgain) {
     settle(*updater);
     EXPECT_TRUE(in_force_has("192.0.2.1"));
     EXPECT_EQ(keys_in_force(), 2U);
+    ASSERT_NE(last(LiveEvent::What::failed), nullptr);
+    EXPECT_FALSE(last(LiveEvent::What::failed)->entries); // nobody knows
     write({"192.0.2.2", "192.0.2.3"});
     updater->wake();
     settle(*updater);

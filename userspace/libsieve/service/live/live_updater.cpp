@@ -196,9 +196,16 @@ class Updater final : public LiveUpdater {
 
     void tell(LiveEvent event) {
         if (event.set.empty()) event.set = set_.name;
-        if (event.entries == 0) event.entries = live_ ? live_->list().prefixes() : 0;
+        if (!event.entries) event.entries = entries_of(event.set);
         event.in_step = is_in_step();
         if (settings_.tell) settings_.tell(event);
+    }
+    [[nodiscard]] std::optional<std::uint64_t> entries_of(const std::string& set) const {
+        const auto unless_lost = [](const auto& one) -> std::optional<std::uint64_t> {
+            if (!one || one->awaits_sources()) return std::nullopt;
+            return one->list().prefixes();
+        };
+        return ranges_ && set == ranges_->name() ? unless_lost(ranges_) : unless_lost(live_);
     }
     void tell_remark(const std::string& text) { tell({.what = LiveEvent::What::remark, .text = text}); }
     void tell_failure(const std::string& set, Error error, std::optional<Guard> guard = {}) {

@@ -50,8 +50,8 @@ struct LiveEvent {
     std::optional<Guard> guard{};          // that refused
     std::optional<Error> error{};
     std::string text{};
-    std::uint64_t entries = 0; // on the list now
-    bool in_step = false;      // the list is what the source had when it was last asked
+    std::optional<std::uint64_t> entries{}; // on the list now; nothing: it was lost, and nobody knows
+    bool in_step = false;                   // the list is what the source had when it was last asked
 };
 
 using FetchDecisions = std::function<tl::expected<Decisions, GatherFailure>(
