@@ -309,6 +309,34 @@ a_damaged_ledger() {
     ban -q "$A"
     judged drop "$A"
     judged pass "$B"
+    # Also where it is the last one.
+    ban -q --stdin <<<"$B"$'\n'"$C"
+    stop
+    cp "$ledger" "$WORK/sound"
+    printf '\377' | dd of="$ledger" bs=1 seek="$(($(stat -c %s "$ledger") - 60))" conv=notrunc status=none
+    cp "$ledger" "$WORK/ledger"
+    start
+    says "warning: set banned: .*record 1 is damaged; the list with 3 entries stays in force"
+    await_line "$WORK/notified" '^STATUS=.*set banned: .*/bans/banned: record 1 is damaged'
+    judged drop "$A" "$B" "$C"
+    refused 3 ban 192.0.2.1
+    refused 3 banned
+    cmp "$ledger" "$WORK/ledger" || fail "it was written"
+    stop
+    mv "$STATE/bans" "$STATE/away"
+    : >"$STATE/bans"
+    start
+    says "warning: set banned: .*bans/banned: cannot be read: Not a directory; the list with 3 entries stays in force"
+    judged drop "$A" "$B" "$C"
+    refused 4 banned
+    stop
+    rm "$STATE/bans"
+    mv "$STATE/away" "$STATE/bans"
+    cp "$WORK/sound" "$ledger"
+    start
+    unban -q "$B" "$C"
+    judged drop "$A"
+    judged pass "$B" "$C"
     # A record that was cut off was never answered.
     stop
     cp "$ledger" "$WORK/ledger"

@@ -83,6 +83,28 @@ changed_files() {
     rm -r "$WORK/elsewhere"
 }
 
+# A set keeps its list while a folder of its patterns is away, or a link in it leads nowhere.
+patterns() {
+    fresh
+    mkdir "$LISTS/p" "$LISTS/q"
+    echo "$MEMBER" >"$LISTS/p/a.txt"
+    echo "$STRANGER" >"$LISTS/q/b.txt"
+    sed -i 's|^sources = ."lists/bad.txt".|sources = ["lists/p/*.txt", "lists/q/*.txt"]|' "$CONFIG"
+    start
+    says 'set bad: a new list with 2 entries'
+    mv "$LISTS/q" "$LISTS/away"
+    says 'warning: set bad: .*lists/q/: cannot be read: No such file .*; the list of .* with 2 entries stays in force'
+    verdicts <<<"drop udp $STRANGER $IN4 1 2"
+    mv "$LISTS/away" "$LISTS/q"
+    says 'set bad: its sources answer again'
+    ln -s gone "$LISTS/q/c.txt"
+    says 'warning: set bad: .*lists/q/c.txt: .*; the list of .* with 2 entries stays in force'
+    rm "$LISTS/q/b.txt" "$LISTS/q/c.txt"
+    says 'set bad: a new list with 1 entry \(before: 2\)'
+    verdicts <<<"pass udp $STRANGER $IN4 1 2"
+    stop
+}
+
 # A list that is broken, or that a guard refuses, changes nothing; log and status say so.
 broken_lists() {
     local before
@@ -315,6 +337,7 @@ ktap_run \
     "from nothing, and from what is remembered" from_nothing \
     "the lists are known, and an own address is left out" lists_are_known \
     "a changed file comes into force" changed_files \
+    "a folder of a pattern vanishes, and a link leads nowhere" patterns \
     "a broken list changes nothing" broken_lists \
     "interfaces come, go and are renamed" interfaces \
     "a reload takes all or nothing" reloads \

@@ -202,6 +202,24 @@ no_image() {
     stop
 }
 
+# How long a lost list was is not known.
+lost_journal() {
+    fresh '' 'kind = "ddlcbf"'
+    sed -i 's/^fpr.*//' "$CONFIG"
+    printf '%s\n' "$MEMBER" 203.0.113.65 >"$LISTS/bad.txt"
+    start
+    await has_bad
+    stop
+    rm "$STATE"/sets/bad/*.journal "$LISTS/bad.txt"
+    start
+    says 'warning: set bad: .*bad.txt: cannot be read: .*; what is in force stays$'
+    judged
+    printf '%s\n' "$MEMBER" 203.0.113.65 >"$LISTS/bad.txt"
+    says 'set bad: a new filter with 2 entries is in force'
+    judged
+    stop
+}
+
 # The note of who manages this host is removed, or in another /run.
 alone() {
     local before
@@ -255,5 +273,6 @@ ktap_run \
     "a disk that turns read-only" read_only \
     "a state that is removed while it is in use" removed \
     "a live set without an image" no_image \
+    "a live set without its journal" lost_journal \
     "a daemon is alone" alone \
     "another mode" mode

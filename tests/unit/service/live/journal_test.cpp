@@ -125,13 +125,26 @@ TEST_F(JournalTest, AChangedByteIsDetectedWhereverItIs) {
         std::string other = whole;
         other[at] = static_cast<char>(other[at] ^ 0x10);
         write(other);
-        const Journal::Content content = read();
-        EXPECT_TRUE(content.torn) << at;
-        EXPECT_TRUE(content.changes.empty()) << at;
+        Journal::Content content;
+        expect_error(Journal::open(path, content), ErrorKind::bad_input);
+        EXPECT_EQ(bytes(), other) << at;
     }
 }
 
-// Not the end: a crash does not do that, and what follows is known to be missing.
+TEST_F(JournalTest, AnEndOfZeroBytesIsTorn) {
+    {
+        auto journal = Journal::create(path);
+        ASSERT_TRUE(journal->append(first));
+    }
+    const std::string whole = bytes();
+    write(whole + std::string(4096, '\0'));
+    const Journal::Content content = read();
+    EXPECT_TRUE(content.torn);
+    EXPECT_EQ(content.changes.size(), 1U);
+    EXPECT_EQ(bytes(), whole);
+}
+
+// What follows is known to be missing.
 TEST_F(JournalTest, AChangedByteBeforeTheLastRecordIsDamage) {
     std::size_t last = 0;
     {

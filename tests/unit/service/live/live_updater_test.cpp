@@ -643,6 +643,8 @@ TEST_F(WatchedFileTest, AListThatWasLostIsReadAgain) {
     settle(*updater);
     EXPECT_TRUE(in_force_has("192.0.2.1"));
     EXPECT_EQ(keys_in_force(), 2U);
+    ASSERT_NE(last(LiveEvent::What::failed), nullptr);
+    EXPECT_FALSE(last(LiveEvent::What::failed)->entries); // nobody knows
     write({"192.0.2.2", "192.0.2.3"});
     updater->wake();
     settle(*updater);
@@ -776,6 +778,39 @@ TEST_F(BansKeeperTest, ADamagedLedgerChangesNothing) {
     EXPECT_TRUE(in_force_has("192.0.2.1"));
     EXPECT_TRUE(in_force_has("192.0.2.2"));
     EXPECT_TRUE(updater->state().in_step);
+}
+
+TEST_F(BansKeeperTest, ADamagedLastRecordLiftsNothingAtAStart) {
+    {
+        const auto updater = in_force();
+        change({ban("192.0.2.1"), ban("192.0.2.2"), ban("198.51.100.0/24")}, *updater);
+    }
+    std::fstream(ban_ledger_path(files.path("state"), "block")).seekp(60).put('\xff');
+    const auto updater = open(ban_set());
+    settle(*updater);
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    EXPECT_EQ(keys_in_force(), 2U);
+    EXPECT_EQ(ranges_in_force(), 1U);
+    EXPECT_EQ(updater->state().entries, 2U);
+    EXPECT_FALSE(updater->state().in_step);
+    EXPECT_GT(updater->state().failures, 0U);
+    const LiveEvent* failed = last(LiveEvent::What::failed);
+    ASSERT_NE(failed, nullptr);
+    expect_error(*failed->error, ErrorKind::bad_input);
+    EXPECT_EQ(failed->entries, 2U);
+}
+
+// More than the filter has room for: a new one takes its place.
+TEST_F(BansKeeperTest, ManyBansAreInForceOnceTheirFilterIs) {
+    const auto updater = in_force();
+    change({ban("192.0.2.1")}, *updater);
+    std::vector<BanChange> many;
+    for (int i = 0; i < 30000; i++)
+        many.push_back(ban("10.0." + std::to_string(i / 250) + "." + std::to_string(i % 250)));
+    change(many, *updater);
+    EXPECT_EQ(keys_in_force(), 30001U);
+    EXPECT_FALSE(updater->state().settles);
+    EXPECT_EQ(updater->state().lacks, "");
 }
 
 TEST(RangeSetConfiguration, StandBesideTheirSetsEverywhere) {

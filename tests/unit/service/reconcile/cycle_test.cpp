@@ -952,6 +952,10 @@ TEST_F(CycleTest, TellsWhenToAskAgain) {
     EXPECT_EQ(report.sets[1].failures, 3U);
     EXPECT_GE(*report.sets[1].ask_after, std::chrono::seconds(20)); // 40 s, of which half is drawn
     EXPECT_LE(*report.sets[1].ask_after, std::chrono::seconds(40));
+    configuration.sets[1].refresh = std::chrono::seconds(6); // never later than that
+    const CycleReport often = done({.on_failure = OnFailure::go_on, .failures = {{"b", 20}}});
+    EXPECT_GE(*often.sets[1].ask_after, std::chrono::seconds(3));
+    EXPECT_LE(*often.sets[1].ask_after, std::chrono::seconds(6));
     const CycleReport some = done({.ask = Ask::some, .sets = {"a"}, .on_failure = OnFailure::go_on});
     EXPECT_TRUE(some.sets[0].ask_after);
     EXPECT_FALSE(some.sets[1].ask_after);

@@ -28,8 +28,17 @@ TEST(Backoff, AServersWordIsTheLeast) {
     EXPECT_EQ(backoff_delay(1, 0.5, 30s, limits), 31500ms);
     EXPECT_EQ(backoff_delay(5, 0, 30s, limits), 50s) << "failures make it longer";
     EXPECT_EQ(backoff_delay(1, 0, 500s, limits), 500s) << "also than the most";
-    EXPECT_EQ(backoff_delay(1, 0, std::chrono::seconds::max(), limits), 1000s);
     EXPECT_EQ(backoff_delay(1, 0, -5s, limits), 5s);
+}
+
+// Those that it sends away together still do not come back together.
+TEST(Backoff, AServersWordHasALimitToo) {
+    for (const std::chrono::seconds word : {950s, 1000s, std::chrono::seconds::max()}) {
+        EXPECT_EQ(backoff_delay(1, 0, word, limits), 900s);
+        EXPECT_EQ(backoff_delay(1, 0.5, word, limits), 945s);
+        EXPECT_LE(backoff_delay(1, 0.999, word, limits), 1000s);
+    }
+    EXPECT_EQ(backoff_delay(1, 0, std::chrono::seconds::max()), 54min) << "an hour, if nobody says more";
 }
 
 TEST(Backoff, AnIntervalIsSpreadEvenly) {

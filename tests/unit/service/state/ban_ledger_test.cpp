@@ -140,6 +140,63 @@ TEST_F(BanLedgerTest, SaysThatItIsDamaged) {
     expect_says(banned().at(0));
 }
 
+// It was acknowledged, and whether another one follows it says nothing of that.
+TEST_F(BanLedgerTest, ADamagedLastRecordIsNotTakenForACutOffOne) {
+    ASSERT_TRUE(ledger.append({added("192.0.2.1"), added("192.0.2.2"), added("198.51.100.0/24")}));
+    const std::string whole = bytes();
+    const std::size_t head = std::string("xdp-sieve bans 1\n").size();
+    for (std::size_t at = head; at < whole.size(); at++)
+        for (const int bit : {0x01, 0x80}) {
+            std::string text = whole;
+            text[at] = static_cast<char>(text[at] ^ bit);
+            write(text);
+            BanLedger other(state, "block");
+            expect_error(other.bans(at_second(10)), ErrorKind::bad_input);
+            expect_error(other.append({added("192.0.2.4")}), ErrorKind::bad_input);
+            EXPECT_EQ(bytes(), text) << at;
+        }
+}
+
+// The machine failed after the file had grown, and before what it grew by was on the disk.
+TEST_F(BanLedgerTest, AnEndOfZeroBytesIsACutOffRecord) {
+    ASSERT_TRUE(ledger.append({added("192.0.2.1")}));
+    const std::string whole = bytes();
+    for (const std::size_t zeros : {1U, 31U, 32U, 200U, 4096U}) {
+        write(whole + std::string(zeros, '\0'));
+        EXPECT_EQ(banned(), Texts{"192.0.2.1"}) << zeros;
+        ASSERT_TRUE(BanLedger(state, "block").append({added("192.0.2.2")})) << zeros;
+        EXPECT_EQ(banned(), (Texts{"192.0.2.1", "192.0.2.2"})) << zeros;
+    }
+}
+
+// A cut-off record begins as the next one does.
+TEST_F(BanLedgerTest, AnEndThatNoRecordBeginsWithIsDamage) {
+    ASSERT_TRUE(ledger.append({added("192.0.2.1")}));
+    const std::size_t last = bytes().size();
+    ASSERT_TRUE(ledger.append({added("192.0.2.2")}));
+    std::string cut = bytes();
+    cut.resize(cut.size() - 8);
+    for (const std::size_t at : {8U, 16U, 28U}) { // its number, its length, what is always zero
+        std::string text = cut;
+        text[last + at] = static_cast<char>(text[last + at] ^ 1);
+        write(text);
+        expect_error(BanLedger(state, "block").bans(at_second(10)), ErrorKind::bad_input);
+    }
+}
+
+// Only a ledger that is not there has no bans.
+TEST_F(BanLedgerTest, WhatCannotBeLookedAtIsAnError) {
+    ASSERT_TRUE(ledger.append({added("192.0.2.1")}));
+    std::filesystem::rename(path, path + ".old");
+    std::filesystem::create_symlink(path + ".gone", path);
+    expect_error(BanLedger(state, "block").bans(at_second(10)), ErrorKind::bad_input);
+    std::filesystem::remove_all(ban_folder(state));
+    EXPECT_EQ(banned(), Texts());
+    std::ofstream{ban_folder(state)};
+    expect_error(BanLedger(state, "block").bans(at_second(10)), ErrorKind::kernel_refused);
+    expect_error(BanLedger(state, "block").append({added("192.0.2.2")}), ErrorKind::kernel_refused);
+}
+
 TEST_F(BanLedgerTest, IsAsBeforeWhenTheDiskIsFull) {
     ASSERT_TRUE(ledger.append({added("192.0.2.1")}));
     const std::string before = bytes();

@@ -31,6 +31,12 @@ bool may_pass(const Error& error) {
            error.kind == ErrorKind::busy;
 }
 
+std::string trouble_of(const live::LiveUpdater::State& state) {
+    if (!state.accept.empty())
+        return fmt::format("its new list was refused; `{}` takes it, once", state.accept);
+    return state.follows_bans ? state.last_error : "its source does not answer";
+}
+
 UniqueFd new_signal() {
     Result<UniqueFd> event = make_event();
     return event ? std::move(*event) : UniqueFd();
@@ -261,11 +267,7 @@ std::vector<std::string> LiveSets::troubles() const {
     const std::lock_guard lock(mutex_);
     for (const auto& runner : runners_)
         if (const auto state = runner->state(); state.failures > 0)
-            all.push_back(fmt::format(
-                "set {}: {}", runner->set(),
-                state.accept.empty()
-                    ? std::string("its source does not answer")
-                    : fmt::format("its new list was refused; `{}` takes it, once", state.accept)));
+            all.push_back(about_set(runner->set(), trouble_of(state)));
     return all;
 }
 
@@ -285,7 +287,8 @@ bool LiveSets::can_wait(const Configuration& configuration) const {
 }
 
 void LiveSets::tell(const live::LiveEvent& event) {
-    const LogFields fields{{"SET", event.set}, {"ENTRIES", fmt::format("{}", event.entries)}};
+    LogFields fields{{"SET", event.set}};
+    if (event.entries) fields.emplace_back("ENTRIES", fmt::format("{}", *event.entries));
     switch (event.what) {
     case live::LiveEvent::What::changed:
         statistics_.note_live_change(event.set, {.inserted = event.change.added,
@@ -293,17 +296,19 @@ void LiveSets::tell(const live::LiveEvent& event) {
                                                  .took = event.change.taken,
                                                  .rebuild_due = event.change.rebuild_due.has_value()});
         if (event.change.added + event.change.removed > 0)
-            log_.info(fmt::format("set {}: {} came and {} went in {:.1f} ms; {} entries are on the list",
-                                  event.set, event.change.added, event.change.removed,
-                                  static_cast<double>(event.change.taken.count()) / 1000, event.entries),
-                      fields);
+            log_.info(
+                fmt::format("set {}: {} came and {} went in {:.1f} ms{}", event.set, event.change.added,
+                            event.change.removed, static_cast<double>(event.change.taken.count()) / 1000,
+                            event.entries ? fmt::format("; {} entries are on the list", *event.entries) : ""),
+                fields);
         break;
     case live::LiveEvent::What::rebuilt:
         // A filter that is built anew says nothing of a source that fails.
         if (event.in_step) statistics_.note_refresh(event.set, {.result = SetOutcome::replaced});
         new_images_ = true;
         set_event(troubles_changed_.get());
-        log_.notice(fmt::format("set {}: a new filter with {} entries is in force", event.set, event.entries),
+        log_.notice(fmt::format("set {}: a new filter with {} entries is in force", event.set,
+                                event.entries.value_or(0)),
                     fields);
         break;
     case live::LiveEvent::What::failed: {
@@ -312,8 +317,10 @@ void LiveSets::tell(const live::LiveEvent& event) {
         statistics_.note_refresh(event.set, {.result = refused ? SetOutcome::refused : SetOutcome::failed,
                                              .guard = event.guard,
                                              .message = message});
-        log_.warning(fmt::format("{}{}; the list with {} entries stays in force",
-                                 about_set(event.set, message), refused ? " (refused)" : "", event.entries),
+        log_.warning(fmt::format("{}{}; {}", about_set(event.set, message), refused ? " (refused)" : "",
+                                 event.entries
+                                     ? fmt::format("the list with {} entries stays in force", *event.entries)
+                                     : "what is in force stays"),
                      fields);
         break;
     }

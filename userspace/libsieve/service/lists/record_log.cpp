@@ -79,6 +79,23 @@ bool has_later_record(std::string_view text, std::uint64_t next) {
     return false;
 }
 
+// Whether the text, which no valid record begins, may be a part of the next one: its writing was interrupted,
+// or goes on. Zero bytes are the end of a file that had grown when the machine failed. A whole record with
+// another checksum is damaged, also where nothing but its length is.
+bool may_be_cut_off(std::string_view text, std::uint64_t next) {
+    if (text.size() < sizeof(RecordHeader) || text.find_first_not_of('\0') == std::string_view::npos)
+        return true;
+    RecordHeader header = header_of(text);
+    const std::uint64_t rest = text.size() - sizeof(header);
+    if (header.number != next || header.reserved != 0 || header.bytes % record_step != 0 ||
+        header.bytes <= rest)
+        return false;
+    header.bytes = rest;
+    std::string whole(text);
+    std::memcpy(whole.data(), &header, sizeof(header));
+    return header.checksum != checksum_of(whole);
+}
+
 tl::unexpected<Error> fault(const std::string& path, const std::string& what) {
     return bad_input(fmt::format("{}: {}", printable(path), what));
 }
@@ -136,9 +153,11 @@ Result<bool> RecordLog::read_on(const Take& take) {
         bytes_ += length;
         text.remove_prefix(length);
     }
-    if (!text.empty() && has_later_record(text, next_))
-        return fault(path_, fmt::format("record {} is damaged, and valid ones follow it", next_));
-    return !text.empty();
+    if (text.empty()) return false;
+    const bool followed = has_later_record(text, next_);
+    if (!followed && may_be_cut_off(text, next_)) return true;
+    return fault(path_,
+                 fmt::format("record {} is damaged{}", next_, followed ? ", and valid ones follow it" : ""));
 }
 
 Status RecordLog::cut_end() {

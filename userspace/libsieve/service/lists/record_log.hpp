@@ -2,8 +2,9 @@
 // A file of records that only grows: what happened, one thing after another.
 //
 // Each record has its length, its type, a number that rises by one, and a checksum. A record that a crash cut
-// short has no valid checksum, and is no record. If a valid one follows it, it was not cut short: the file is
-// damaged.
+// short is no record: it begins as the next one would and the file ends before it does, or zero bytes follow
+// up to the file's end. Whatever else has no valid checksum is damage, also at the end: it may have been
+// answered.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +33,7 @@ struct LogRecord {
 
 class RecordLog {
   public:
-    // Is given each record. False: it is no such record, as if its checksum were wrong.
+    // Is given each record. False: it is no such record, and so damage.
     using Take = std::function<bool(std::uint32_t type, std::string_view payload)>;
 
     // A new file, in place of whatever is there. It has its name once all of this is on the disk.

@@ -198,9 +198,16 @@ class Updater final : public LiveUpdater {
 
     void tell(LiveEvent event) {
         if (event.set.empty()) event.set = set_.name;
-        if (event.entries == 0) event.entries = live_ ? live_->list().prefixes() : 0;
+        if (!event.entries) event.entries = entries_of(event.set);
         event.in_step = is_in_step();
         if (settings_.tell) settings_.tell(event);
+    }
+    [[nodiscard]] std::optional<std::uint64_t> entries_of(const std::string& set) const {
+        const auto unless_lost = [](const auto& one) -> std::optional<std::uint64_t> {
+            if (!one || one->awaits_sources()) return std::nullopt;
+            return one->list().prefixes();
+        };
+        return ranges_ && set == ranges_->name() ? unless_lost(ranges_) : unless_lost(live_);
     }
     void tell_remark(const std::string& text) { tell({.what = LiveEvent::What::remark, .text = text}); }
     void tell_failure(const std::string& set, Error error, std::optional<Guard> guard = {}) {
@@ -227,9 +234,8 @@ class Updater final : public LiveUpdater {
             tell_remark(fmt::format("set {}: not taken, since this host depends on them: {}", set, text));
         if (!kept_out.empty()) known_kept_out_ = kept_out;
     }
-    void tell_change(const LiveChange& change) {
-        tell_kept_out(set_.name, change.kept_out);
-        if (change.refusal) return tell_refusal(set_, *change.refusal);
+    // Which filters have the list since a change or a new image.
+    void note_filters(const LiveChange& change) {
         filters_ = change.filters;
         if (change.delayed) {
             reconcile_at_ = now() + soon;
@@ -239,6 +245,11 @@ class Updater final : public LiveUpdater {
             delayed_ = false;
             reconciled_ = true;
         }
+    }
+    void tell_change(const LiveChange& change) {
+        tell_kept_out(set_.name, change.kept_out);
+        if (change.refusal) return tell_refusal(set_, *change.refusal);
+        note_filters(change);
         if (change.added + change.removed + change.keys > 0)
             tell({.what = LiveEvent::What::changed, .change = change});
     }
@@ -286,6 +297,7 @@ class Updater final : public LiveUpdater {
 
     // What the list has and packets do not meet.
     void show_bans(State& state) const {
+        state.follows_bans = true;
         if (in_step_) state.ledger = bans_->mark();
         const bool builds = building_.valid() || (live_->rebuild_due() && is_urgent(*live_->rebuild_due()));
         state.settles = delayed_ || builds || (ranges_ && ranges_->is_due());
@@ -573,7 +585,7 @@ class Updater final : public LiveUpdater {
         SIEVE_ASSIGN(LiveChange done, live_->finish_rebuild(kernel_, std::move(*image), observer_));
         tell({.what = LiveEvent::What::rebuilt, .change = done, .reason = reason});
         if (reason == RebuildReason::unsaved) files_at_ = now(); // what could not be written is still to come
-        if (done.delayed) reconcile_at_ = now() + soon;
+        note_filters(done);
         return {};
     }
     Status rebuild_now() {

@@ -50,8 +50,8 @@ struct LiveEvent {
     std::optional<Guard> guard{};          // that refused
     std::optional<Error> error{};
     std::string text{};
-    std::uint64_t entries = 0; // on the list now
-    bool in_step = false;      // the list is what the source had when it was last asked
+    std::optional<std::uint64_t> entries{}; // on the list now; nothing: it was lost, and nobody knows
+    bool in_step = false;                   // the list is what the source had when it was last asked
 };
 
 using FetchDecisions = std::function<tl::expected<Decisions, GatherFailure>(
@@ -110,6 +110,7 @@ class LiveUpdater {
         std::string last_error{};
         std::string accept{}; // the command that takes a refused list all the same; or empty
         // Of a set that follows bans.
+        bool follows_bans = false;
         BanLedger::Mark ledger{}; // up to here, the bans are on the list
         bool settles = false;     // the list is about to come into force
         std::string lacks{};      // why it is not in force; empty: it is

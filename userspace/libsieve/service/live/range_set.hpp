@@ -39,6 +39,8 @@ class RangeSet {
     [[nodiscard]] const std::string& name() const { return set_.name; }
     [[nodiscard]] const SetConfiguration& configuration() const { return set_; }
     [[nodiscard]] const TimedList& list() const { return list_; }
+    // The list was lost, and replace() has not brought it back.
+    [[nodiscard]] bool awaits_sources() const { return lost_.has_value(); }
     void set_protection(Protection protection) { protection_ = std::move(protection); }
 
     // Changes the list only.

@@ -383,8 +383,12 @@ class Cycle {
         for (SetReport& report : report_.sets) {
             if (report.name != survey.set->name) continue;
             report.failures = report.error ? report.failures + 1 : 0;
-            report.ask_after = report.error ? backoff_delay(report.failures, chance(), survey.retry_after)
-                                            : jittered(survey.set->refresh, chance());
+            BackoffLimits limits;
+            limits.most = std::min<std::chrono::milliseconds>(limits.most, survey.set->refresh);
+            limits.most_asked_for = limits.most;
+            report.ask_after = report.error
+                                   ? backoff_delay(report.failures, chance(), survey.retry_after, limits)
+                                   : jittered(survey.set->refresh, chance());
         }
     }
 

@@ -21,9 +21,11 @@ std::chrono::milliseconds backoff_delay(unsigned failures, double chance,
     for (unsigned i = 1; i < failures && wait < limits.most; i++) wait *= 2;
     const std::chrono::milliseconds drawn = scaled(std::min(wait, limits.most), (1 + chance) / 2);
     if (!retry_after) return drawn;
-    // Compared in seconds: a server's number may not fit in milliseconds.
-    const auto most_seconds = std::chrono::floor<std::chrono::seconds>(limits.most_asked_for);
-    const std::chrono::milliseconds asked = std::clamp(*retry_after, std::chrono::seconds{0}, most_seconds);
+    // Compared in seconds first: a server's number may not fit in milliseconds.
+    const auto most_seconds = std::chrono::ceil<std::chrono::seconds>(limits.most_asked_for);
+    const std::chrono::milliseconds asked =
+        std::min<std::chrono::milliseconds>(std::clamp(*retry_after, std::chrono::seconds{0}, most_seconds),
+                                            scaled(limits.most_asked_for, 0.9)); // jitter comes on top
     return std::max(drawn, scaled(asked, 1 + chance / 10));
 }
 

@@ -54,11 +54,12 @@ Result<UniqueFd> BanLedger::lock() {
 // False: there is no ledger.
 Result<bool> BanLedger::open_anew() {
     struct stat info {};
-    if (::stat(path_.c_str(), &info) != 0) {
+    if (::lstat(path_.c_str(), &info) != 0) { // a link that leads nowhere is there
+        const int error = errno;
         log_.reset();
         inode_ = 0;
-        if (errno == ENOENT || errno == ENOTDIR) return false;
-        return fault(path_, "cannot be read", errno);
+        if (error == ENOENT) return false;
+        return fault(path_, "cannot be read", error);
     }
     if (log_ && inode_ == info.st_ino && static_cast<std::uint64_t>(info.st_size) >= log_->bytes())
         return true;
