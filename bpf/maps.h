@@ -138,8 +138,8 @@ struct {
 } sieve_accounts SEC(".maps");
 
 /* Where the sets are asked again, about a packet that another one quotes (bpf/reply.h): struct sieve_quoted.
- * Begins with a word that is not zero as long as they are asked. The kernel takes types of both key and value,
- * or of neither. */
+ * Begins with a word that is not zero as long as they are asked. The kernel takes types of both key and
+ * value, or of neither. */
 #define SIEVE_QUOTED_BYTES (sizeof(struct sieve_stats) + 80)
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
