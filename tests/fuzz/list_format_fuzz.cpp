@@ -34,14 +34,17 @@ sieve::ListFormat format_of(std::uint8_t byte) {
     return format ? *format : sieve::parse_list_format(name).value();
 }
 
-sieve::Result<sieve::Feed> read(StandardInput& input, std::uint32_t fields,
+constexpr char bug[] = "this is a bug";
+
+// `has_bug`: the list itself has these words, which a message may quote.
+sieve::Result<sieve::Feed> read(StandardInput& input, bool has_bug, std::uint32_t fields,
                                 const sieve::FeedOptions& options) {
     total.add(1);
     input.rewind();
     auto feed = sieve::read_feed({"-"}, fields, options);
     if (!feed) {
         require_message(feed.error().message);
-        FUZZ_REQUIRE(feed.error().message.find("this is a bug") == std::string::npos);
+        FUZZ_REQUIRE(has_bug || feed.error().message.find(bug) == std::string::npos);
         return feed;
     }
     FUZZ_REQUIRE(feed->lines == feed->keys.size() + feed->ranges.size() + feed->comments + feed->skipped);
@@ -69,18 +72,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     static StandardInput input("list");
     const std::string text(data + 2, data + size);
     input.assign(text.data(), text.size());
+    const bool has_bug = text.find(bug) != std::string::npos;
     const std::uint32_t fields = (data[1] & SIEVE_FIELD_ALL) == 0 ? 1 : data[1] & SIEVE_FIELD_ALL;
     sieve::FeedOptions options{
         .format = format_of(data[0]), .ranges = true, .threads = 1, .block_bytes = block};
 
-    const auto strict = read(input, fields, options);
+    const auto strict = read(input, has_bug, fields, options);
     options.skip_invalid = true;
-    const auto lenient = read(input, fields, options);
+    const auto lenient = read(input, has_bug, fields, options);
     if (strict) check_equal(strict, lenient);
 
     options.block_bytes = 4 * block;
     options.threads = (data[1] & 128) != 0 ? 2 : 1;
-    check_equal(lenient, read(input, fields, options));
+    check_equal(lenient, read(input, has_bug, fields, options));
 
     if (options.format.syntax == sieve::ListSyntax::automatic && text.size() < sieve::format_head_bytes &&
         sieve::packing_of(text) == sieve::Packing::none) {
@@ -90,7 +94,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             return 0;
         }
         options.format.syntax = detected.syntax;
-        check_equal(lenient, read(input, fields, options));
+        check_equal(lenient, read(input, has_bug, fields, options));
     }
     return 0;
 }
