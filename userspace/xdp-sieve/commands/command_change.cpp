@@ -171,10 +171,11 @@ Result<Exit> run_change(ChangeArguments& arguments, Context& context) {
                            : changed.only_for_ends ? "a table that can state these ends was swapped in"
                                                    : "a larger table was swapped in"));
     if (changed.late.count() > 0 && report.done > 0)
-        remark(context,
-               fmt::format("set {}: these keys may end up to {} s late, since others in it live much "
-                           "longer",
-                           arguments.name, std::chrono::ceil<std::chrono::seconds>(changed.late).count()));
+        remark(
+            context,
+            fmt::format(
+                "set {}: its short-lived keys may end up to {} s late, since others in it live much longer",
+                arguments.name, std::chrono::ceil<std::chrono::seconds>(changed.late).count()));
     if (!context.quiet)
         print_out("{}: {}: {} {} of {}{}; {} in it now{}\n", hook_title(arguments.interface, set.point),
                   arguments.name, arguments.done(), format_count(report.done),

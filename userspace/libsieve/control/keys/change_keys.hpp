@@ -43,7 +43,7 @@ struct KeysChanged {
     std::uint64_t expired = 0;   // keys of this hook's sets whose time was over, and which were taken out
     std::uint32_t grown = 0;     // how often the set grew, or was built anew for ends that it could not state
     bool only_for_ends = false;  // it would have had room for the keys
-    std::chrono::nanoseconds late{0}; // by how much the keys may end later than tolerated_delay() has it
+    std::chrono::nanoseconds late{0}; // by how much keys of the set may end, where tolerated_delay() is less
 };
 
 // Inserts or erases each key and each prefix, which have the set's fields. A range counts as the prefixes

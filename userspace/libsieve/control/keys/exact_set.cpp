@@ -91,13 +91,7 @@ struct InPlace {
     KeySet left;                  // keys that the table does not take
     std::uint64_t later_ends = 0; // members among them, which get another end
     std::uint64_t for_ends = 0;   // those of them that ask for an end that it cannot state
-    std::uint64_t delay = 0;      // of its ends
 };
-
-// By how much keys may end later than is usual.
-std::chrono::nanoseconds late(std::optional<std::uint64_t> life, std::uint64_t delay) {
-    return std::chrono::nanoseconds(life && delay > tolerated_delay(*life) ? delay : 0);
-}
 
 // Keys of a request, by what the table says of them.
 struct Sorted {
@@ -177,7 +171,9 @@ Result<InPlace> change_in_place(Kernel& kernel, const HookName& name, const std:
     SIEVE_ASSIGN(const OpenTable open, open_table(kernel, set, now.set.map_id));
     SIEVE_ASSIGN(Sorted sorted, sort_out(open, wanted, request, done.changed));
     report.keys = open.filter->file().keys;
-    done.delay = open.table->delay_of_ends();
+    const std::uint64_t delay = open.table->delay_of_ends();
+    if (request.lifetime && delay > tolerated_delay(*life_of(request)))
+        done.changed.late = std::chrono::nanoseconds(delay);
     done.left = std::move(sorted.rebuilt);
     done.later_ends = sorted.later_ends;
     done.for_ends = done.left.size();
@@ -214,14 +210,13 @@ Result<KeysChanged> change_exact_set(Kernel& kernel, const HookName& name, const
     SIEVE_ASSIGN(InPlace done,
                  change_in_place(kernel, name, set, wanted, members.fields(), request, observer, safety));
     KeysChanged& changed = done.changed;
-    changed.late = late(life_of(request), done.delay);
     if (done.left.empty()) return std::move(changed);
     auto rebuilt = rebuild_with(kernel, name, set, done.left, life_of(request), observer);
     if (!rebuilt && changed.report.done == 0) return tl::unexpected(std::move(rebuilt.error()));
     if (!rebuilt) return unfinished("the keys that fit are in, but the set could not grow", rebuilt.error());
     changed.report.done += done.left.size();
     changed.report.keys = rebuilt->keys;
-    changed.late = late(life_of(request), rebuilt->delay);
+    changed.late = std::chrono::nanoseconds(rebuilt->late);
     changed.other_end += done.later_ends;
     changed.grown = 1;
     changed.only_for_ends = done.left.size() == done.for_ends;

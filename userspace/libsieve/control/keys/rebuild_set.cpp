@@ -36,23 +36,23 @@ struct Seen {
     sieve_lookup lookup{};
     sieve_file file{};
     KeySet keys;
-    std::optional<Lifetimes> lifetimes;  // of a table of ends
-    std::uint64_t shortest = never_ends; // life of a key of it
+    std::optional<Lifetimes> lifetimes; // of a table of ends
 };
 
 // What the ends in force need.
-Status read_ends(const OpenTable& open, Seen& seen) {
-    if (!open.has_ends()) return {};
+Result<std::optional<Lifetimes>> lifetimes_of(const OpenTable& open) {
+    if (!open.has_ends()) return std::nullopt;
+    Lifetimes lifetimes{.longest = least_longest_life, .unit = never_ends};
+    std::uint64_t shortest = never_ends;
     const std::uint64_t now = program_now();
-    Lifetimes& lifetimes = seen.lifetimes.emplace(Lifetimes{least_longest_life, never_ends});
     SIEVE_TRY(open.for_each_entry(now, [&](const sieve_key&, std::uint64_t end, bool) {
         if (end <= now || end == never_ends) return;
         lifetimes.longest = std::max(lifetimes.longest, end - now);
-        seen.shortest = std::min(seen.shortest, end - now);
+        shortest = std::min(shortest, end - now);
     }));
     // It can be no better than it was when they were stated.
-    lifetimes.unit = std::max(open.table->delay_of_ends(), tolerated_delay(seen.shortest));
-    return {};
+    lifetimes.unit = std::max(open.table->delay_of_ends(), tolerated_delay(shortest));
+    return lifetimes;
 }
 
 Result<Seen> see(Kernel& kernel, const HookName& name, const std::string& set, const Observer& observer) {
@@ -61,32 +61,30 @@ Result<Seen> see(Kernel& kernel, const HookName& name, const std::string& set, c
     SIEVE_ASSIGN(const TableWithSet now, table_with(kernel, hook, set));
     SIEVE_ASSIGN(const OpenTable open, open_table(kernel, set, now.set.map_id));
     SIEVE_ASSIGN(KeySet keys, open.list());
-    Seen seen{.point = hook.point,
-              .map_id = now.set.map_id,
-              .exact_id = now.set.exact_id,
-              .lookup = open.filter->lookup(),
-              .file = open.filter->file(),
-              .keys = std::move(keys),
-              .lifetimes = std::nullopt};
-    SIEVE_TRY(read_ends(open, seen));
-    return seen;
+    SIEVE_ASSIGN(const std::optional<Lifetimes> lifetimes, lifetimes_of(open));
+    return Seen{.point = hook.point,
+                .map_id = now.set.map_id,
+                .exact_id = now.set.exact_id,
+                .lookup = open.filter->lookup(),
+                .file = open.filter->file(),
+                .keys = std::move(keys),
+                .lifetimes = lifetimes};
 }
 
-// The lives that a table must state to which keys come that live so long. Error: no table states the ends of
-// both the shortest lives and the longest ones.
+// The lives that a table must state to which keys come that live so long. Error: beside the longest of them,
+// no table states the ends of these. How long the others were to live, nobody knows: one that is about to end
+// may have been there for years, so it keeps no key out.
 Result<Lifetimes> with_life(const Seen& seen, std::uint64_t life, const std::string& set) {
     Lifetimes lifetimes = seen.lifetimes.value_or(Lifetimes{least_longest_life, never_ends});
     lifetimes.longest = std::max(lifetimes.longest, life);
     const std::uint64_t least = kind_of(seen.lookup).exact()->least_delay_of_ends(lifetimes.longest);
-    const std::uint64_t most =
-        std::min(longest_delay(life), std::max(lifetimes.unit, longest_delay(seen.shortest)));
     lifetimes.unit = std::min(lifetimes.unit, tolerated_delay(life));
-    if (least <= most) return lifetimes;
+    if (least <= longest_delay(life)) return lifetimes;
     const auto seconds = [](std::uint64_t time) { return (time + 999'999'999) / 1'000'000'000; };
-    return invalid_request(fmt::format(
-        "set {}: it would have keys that end in {} s and keys that end in {} s, and the short ones would end "
-        "up to {} s late; expected lives that differ less, or a set of its own for one sort",
-        set, seconds(std::min(life, seen.shortest)), seconds(lifetimes.longest), seconds(least)));
+    return invalid_request(fmt::format("set {}: it has keys that end in {} s, and beside them, keys that end "
+                                       "in {} s would end up to {} s late; "
+                                       "expected lives that differ less, or a set of its own for one sort",
+                                       set, seconds(lifetimes.longest), seconds(life), seconds(least)));
 }
 
 Result<Image> build_larger(const Seen& seen, const KeySet& coming, const std::optional<Lifetimes>& lifetimes,
@@ -198,7 +196,8 @@ Result<Rebuilt> rebuild_with(Kernel& kernel, const HookName& name, const std::st
         wanted.map_fd = ready.maps.filter_fd;
         wanted.keep_inserted = true;
         wanted.found_once = sieve_is_one_address(seen.lookup.fields) != 0;
-        const Rebuilt rebuilt{.keys = file.keys, .delay = fresh.table->delay_of_ends()};
+        const std::uint64_t delay = fresh.table->delay_of_ends();
+        const Rebuilt rebuilt{.keys = file.keys, .late = lifetimes && delay > lifetimes->unit ? delay : 0};
         SIEVE_TRY(replace_keeping_hits(kernel, hook, {&ready, 1},
                                        [&] { return kernel.replace_table(hook, now.table); }));
         return rebuilt;

@@ -15,8 +15,8 @@
 namespace sieve::control {
 
 struct Rebuilt {
-    std::uint64_t keys = 0;  // in the set now
-    std::uint64_t delay = 0; // by how many nanoseconds its keys may end late
+    std::uint64_t keys = 0; // in the set now
+    std::uint64_t late = 0; // by how many nanoseconds its keys may end later than is usual
 };
 
 // Reads the set's keys back, builds a table of them and of the keys to come, under new secrets and with room
@@ -24,7 +24,7 @@ struct Rebuilt {
 // live; nothing: for good. Those of them that are members already keep the later end. The building goes on
 // without the lock; what others change meanwhile in the table in force goes to the new one as well before
 // packets meet it. The set stays the same to everybody: its counters, its identity, and the number of its
-// changes, which goes on. Errors: invalid_request if no table states ends as different as these;
+// changes, which goes on. Errors: invalid_request if no table states their ends beside those of the others;
 // changed_meanwhile if it was swapped or removed meanwhile, three times; those of prepare() and of swap().
 [[nodiscard]] Result<Rebuilt> rebuild_with(Kernel& kernel, const HookName& hook, const std::string& set,
                                            const KeySet& coming, std::optional<std::uint64_t> life,
