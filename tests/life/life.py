@@ -40,7 +40,7 @@ import lists
 import servers
 from host import HERE, SIEVE, Trouble, inside, run
 from lists import COMMAND, COMMON, RANGES, CROWDSEC, EXACT, FILE, FILTERS, FOLDER, NEVER, WEB, ListOfSet
-from model import DROP, PASS, Contents, Model, Table
+from model import DROP, PASS, Contents, Model, Table, name_of
 from operations import OPERATIONS, ByHand, OnLists, OnTheDaemon, OnTheHost, Violation
 
 PATIENCE = host.PATIENCE
@@ -103,7 +103,7 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
         for one in self.state.iterdir():
             self.delete(one)
         self.hooks_lost = self.run_files_lost = self.state_is_damaged = False
-        self.known_sets = set()
+        self.known_sets, self.renamed, self.resourced, self.options_known = set(), set(), set(), False
         self.paused, self.all_paused = set(), False
         self.pauses_doubtful = self.must_resume = False
         shutil.rmtree(self.lists_at)
@@ -117,7 +117,7 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
         self.model = Model()
         for name, one in self.lists.items():
             for suffix, members in one.members(one.newest).items():
-                self.model.contents[name + suffix] = Contents(members)
+                self.model.contents[self.key(name, suffix)] = Contents(members)
             self.write_list(name, one.newest)
         self.command_is_good()
         self.model.tables = {place: [None] for place in self.places()}
@@ -169,18 +169,25 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
             self.may_be_partly(place, table)
 
     def may_be_partly(self, place, table):
-        for one in [None] if table is None else table.partial(self.sets_without_lists(table)):
+        for one in [None] if table is None else table.partial(self.sets_without_lists(table, place)):
             self.model.may_be(place, one)
 
-    def sets_without_lists(self, table):
-        """Sets of which the daemon may have no list."""
+    def sets_without_lists(self, table, place):
+        """Sets of which the daemon may have no list that it may put in force there."""
         known = () if self.state_is_damaged else self.known_sets
         has_list = {name + suffix for name in known for suffix in self.lists[name].sets()}
-        return {name for name, _ in table.sets} - has_list
+        # One of other sources comes nowhere with another action before its new list has come.
+        comes = {name for name in self.resourced
+                 if any(now is None or name not in map(name_of, dict(now.sets)) for now in self.model.tables[place])}
+        return {key for key, _ in table.sets if name_of(key) not in has_list - comes}
 
     def doubt_lists(self):
         """The daemon may have lost lists: what comes into force from now on may lack sets."""
         self.state_is_damaged = True
+        for key, contents in self.model.contents.items():  # nor may it know of which sources one is
+            for other in self.model.contents_of(name_of(key)):
+                for one in other.lists:
+                    contents.may_be(one)
         for place in self.places():
             if not self.model.is_sure(place):
                 for table in list(self.model.tables[place]):
@@ -209,16 +216,21 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
 
     # Lists.
 
+    def key(self, name, suffix=""):
+        """What the model calls the set that has this name now."""
+        version = self.lists[name].version
+        return f"{name}{suffix}@{version}" if version else name + suffix
+
     def path_of(self, name):
         one = self.lists[name]
-        return self.lists_at / (f"{one.letter}.d/list.txt" if one.source == FOLDER else f"{one.letter}.txt")
+        return self.lists_at / (f"{one.letter}.d/list.txt" if one.source == FOLDER else f"{one.place()}.txt")
 
     def source_of(self, name):
         one = self.lists[name]
         path = self.path_of(name)
         image = ", image = true" if one.images else ""
         return {FILE: f'"{path}"', FOLDER: f'"{path.parent}/"',
-                WEB: f'{{ url = "http://127.0.0.1:{host.LISTS_PORT}/{one.letter}", timeout = "3s", '
+                WEB: f'{{ url = "http://127.0.0.1:{host.LISTS_PORT}/{one.place()}", timeout = "3s", '
                      f'most-bytes = "256K"{image} }}',
                 COMMAND: f'{{ command = ["sh", "{self.lists_at}/command"], timeout = "3s", most-bytes = "256K" }}',
                 CROWDSEC: f'{{ crowdsec = "http://127.0.0.1:{host.DECISIONS_PORT}", poll = "1s", '
@@ -236,7 +248,7 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
         data = text.encode() if isinstance(text, str) else text
         one = self.lists[name]
         if one.source == WEB:
-            self.server.contents["/" + one.letter] = data
+            self.server.contents["/" + one.place()] = data
         elif one.source == CROWDSEC:
             self.decisions.lie = data
         else:
@@ -252,7 +264,7 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
 
     def may_hold(self, name, addresses):
         for suffix, members in self.lists[name].members(addresses).items():
-            self.model.contents[name + suffix].may_be(members)
+            self.model.contents[self.key(name, suffix)].may_be(members)
 
     def write_list(self, name, addresses):
         """A new list that the daemon has to take."""
@@ -342,7 +354,8 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
 
     def wanted_table(self, place):
         entry = self.wanted(place)
-        return Table(entry["default"], tuple(self.sets_of(entry))) if entry else None
+        return entry and Table(entry["default"], tuple((self.key(name, suffix), action) for name, action in entry["sets"]
+                                                       for suffix in self.lists[name].sets()))
 
     def write_configuration(self):
         """Writes the configuration; a model of what may come of it comes first."""
@@ -359,7 +372,8 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
             lines += self.entry_lines(entry)
         for name, options in self.configuration["sets"].items():
             lines += self.set_lines(name, options)
-            self.model.contents[name].may_lack(self.excepted(options))
+            for contents in self.model.contents_of(name):
+                contents.may_lack(self.excepted(options))
         self.put(self.config_at, ("\n".join(lines) + "\n").encode())
 
     @staticmethod
@@ -574,7 +588,8 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
         self.recent_on_stop = {self.configuration["on-stop"]}
         self.pauses_doubtful = self.run_files_lost = self.state_is_damaged = False
         self.settled_sets = set(self.configuration["sets"])
-        self.known_sets = set(self.settled_sets)
+        self.known_sets, self.renamed, self.resourced = set(self.settled_sets), set(), set()
+        self.options_known = True
         for name in self.settled_sets:
             self.lists[name].taken |= self.lists[name].good
         self.quiet_periods += 1
@@ -594,6 +609,8 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
 
     settled_sets = frozenset()
     known_sets = set()  # those whose lists the daemon has had ever since it was in step
+    renamed, resourced = set(), set()  # those that had another name, or other sources, when it was
+    options_known = False  # the sets' options are what they were then
     state_is_damaged = False
 
     def out_of_step(self):
@@ -633,8 +650,8 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
         for name, one in self.lists.items():
             options = self.configuration["sets"].get(name)
             for suffix, members in one.members(one.newest).items():
-                old = self.model.contents[name + suffix]
-                new = model.contents[name + suffix] = Contents(members)
+                old = self.model.contents[self.key(name, suffix)]
+                new = model.contents[self.key(name, suffix)] = Contents(members)
                 if not options or not one.good:
                     # A list that is not taken leaves the exceptions as they were, too.
                     new.lists, new.exceptions = list(old.lists), list(old.exceptions)

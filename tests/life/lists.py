@@ -62,11 +62,16 @@ class ListOfSet:
         self.letter, self.source, self.kinds, self.prefixes = letter, source, kinds, prefixes
         self.images = images  # the kinds of the images that it may be, in place of a text
         self.skips_own, self.protects, self.unchecked = skips_own, protects, unchecked
+        self.version = 0  # rises with each change of the source
         self.core = [address(20 + number, index) for index in range(CORE)]
         self.good = True  # whether the daemon must take what the source says now
         self.told = False  # whether it must say that it does not
         self.taken = False  # whether the daemon is known to have a good list
         self.newest = frozenset(self.core)
+
+    def place(self):
+        """The name of a source that is a file or on the server."""
+        return f"{self.letter}{self.version or ''}"
 
     def plain(self):
         """Whether the source is a file of lines."""

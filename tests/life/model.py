@@ -12,15 +12,20 @@ PASS, DROP = "pass", "drop"
 IN, OUT, OPEN = "in", "out", "open"  # of an address in a list
 
 
+def name_of(key):
+    """A set's name: a set whose sources have changed is another one to the model, with the same name."""
+    return key.partition("@")[0]
+
+
 @dataclasses.dataclass(frozen=True)
 class Table:
     """What is in force where packets pass. None instead of it means no program."""
 
     default: str
-    sets: tuple  # (name, action) in their order
+    sets: tuple  # (key, action) in their order
 
     def without(self, name):
-        return dataclasses.replace(self, sets=tuple(one for one in self.sets if one[0] != name))
+        return dataclasses.replace(self, sets=tuple(one for one in self.sets if name_of(one[0]) != name))
 
     def partial(self, may_lack):
         """What may be in force while some of these sets have no list yet. Where one that passes has none, sets behind
@@ -42,7 +47,8 @@ class Table:
         return tables
 
     def with_action(self, name, action):
-        return dataclasses.replace(self, sets=tuple((one, action if one == name else old) for one, old in self.sets))
+        return dataclasses.replace(self, sets=tuple((one, action if name_of(one) == name else old)
+                                                    for one, old in self.sets))
 
 
 class Contents:
@@ -90,12 +96,16 @@ class Contents:
 
 class Model:
     def __init__(self):
-        self.contents = {}  # by the set's name
+        self.contents = {}  # by the set's key
         self.tables = {}  # by the place: what may be in force there
 
     def may_be(self, place, table):
         if table not in self.tables[place]:
             self.tables[place].append(table)
+
+    def contents_of(self, name):
+        """Those of all sets that had this name lately."""
+        return [contents for key, contents in self.contents.items() if name_of(key) == name]
 
     def is_sure(self, place):
         return len(self.tables[place]) == 1

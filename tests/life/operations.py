@@ -15,9 +15,9 @@ import host
 import servers
 import traffic
 from host import HERE, inside, run
-from lists import (COMMAND, COMMON, RANGES, CROWDSEC, FILTERS, FOLDER, IN_PROTECTED, PROTECTED_AT_INTERFACES, WEB,
-                   beside, is_range)
-from model import DROP, PASS, Table
+from lists import (COMMAND, COMMON, CROWDSEC, FILE, FILTERS, FOLDER, IN_PROTECTED, PROTECTED_AT_INTERFACES, RANGES,
+                   WEB, beside, is_range)
+from model import DROP, PASS, Contents, Table
 
 OPERATIONS = {}  # name: (weight, method)
 
@@ -100,7 +100,7 @@ class OnLists:
         more = {"damaged": good + "192.0.2.300\n", "cut": good + "192.0.2.", "wide": good + "0.0.0.0/1\n128.0.0.0/2\n",
                 "wide6": good + "2000::/3\n", "shrunk": one.text(core[:20]),
                 "huge": good + "".join(f"60.{i >> 8}.{i & 255}.1\n" for i in range(len(core) * 20))}
-        if drops and not one.skips_own:
+        if drops and not one.skips_own and not one.changes_live():  # that one leaves them out
             more |= {"own": good + own[0] + "\n", "own6": good + own[1] + "\n"}
         if drops and one.protects:
             more |= {"protected": good + IN_PROTECTED[0] + "\n", "protected6": good + IN_PROTECTED[1] + "\n",
@@ -141,7 +141,7 @@ class OnLists:
         one = self.lists[name]
         one.good, one.told = False, True
         if one.source == WEB:
-            self.server.contents.pop("/" + one.letter, None)
+            self.server.contents.pop("/" + one.place(), None)
             return name
         path = self.path_of(name)
         if one.source == FOLDER and self.draw.random() < 0.5:
@@ -179,7 +179,7 @@ class OnLists:
         address = self.draw.choice(COMMON)
         if address in one.newest:
             return None
-        contents = self.model.contents[name + (RANGES if is_range(address) else "")]
+        contents = self.model.contents[self.key(name, RANGES if is_range(address) else "")]
         for each in (address, beside(address)) if is_range(address) else (address,):
             contents.may_also_hold(each)
         [decision] = one.decisions([address])
@@ -219,6 +219,9 @@ class OnTheDaemon:
     @operation(8)
     def another_configuration(self):
         self.configuration = self.draw_configuration()
+        # One that has another name, and other options before the daemon has seen it, begins anew.
+        self.known_sets -= self.renamed
+        self.options_known = False
         # Sets that were in no table have no list to fall back on.
         for name, one in self.lists.items():
             if name not in self.configuration["sets"]:
@@ -228,6 +231,62 @@ class OnTheDaemon:
         self.write_configuration()
         self.config_is_broken = False
         self.reload()
+
+    @operation(3)
+    def another_name(self):
+        """A set is renamed. It takes its list with it."""
+        name = self.draw_set(lambda one: one.good and one.taken)
+        if name not in self.configuration["sets"]:
+            return None
+        new = name[:-1] if name.endswith("n") else name + "n"
+
+        def renamed(names):
+            return {new if one == name else one: value for one, value in names.items()}
+
+        for suffix in self.lists[name].sets():
+            self.model.contents[self.key(name, suffix).replace(name, new)] = self.model.contents[self.key(name, suffix)]
+        self.lists, self.configuration["sets"] = renamed(self.lists), renamed(self.configuration["sets"])
+        for entry in self.configuration["entries"]:
+            entry["sets"] = [(new if one == name else one, action) for one, action in entry["sets"]]
+        # The daemon may know it by sources or options that are not these.
+        if name in self.known_sets - self.resourced and self.options_known:
+            self.known_sets.add(new)
+        self.renamed.add(new)
+        self.write_configuration()
+        self.config_is_broken = False
+        self.reload()
+        return name
+
+    @operation(3)
+    def another_source(self):
+        """A set gets other sources and another action: the new list and the new action come together."""
+        name = self.draw_set(lambda one: one.source in (FILE, WEB) and one.good)
+        if name not in self.configuration["sets"]:
+            return None
+        one, options = self.lists[name], self.configuration["sets"][name]
+        action = self.draw.choice([DROP, PASS, "count"])
+        entries = [(entry, [(other, action if other == name else old) for other, old in entry["sets"]])
+                   for entry in self.configuration["entries"]]
+        if all(entry["default"] == PASS or PASS in dict(sets).values() for entry, sets in entries):
+            options["action"] = action
+            for entry, sets in entries:
+                entry["sets"] = sets
+        old = self.model.contents[self.key(name)]
+        one.version += 1
+        addresses = self.draw_list(name)
+        contents = self.model.contents[self.key(name)] = Contents(one.members(addresses)[""])
+        contents.exceptions = list(old.exceptions)
+        # Where nobody knows of which sources a list is, and where it changes in place, any mixture may be in force.
+        if self.state_is_damaged or one.is_live(options):
+            for both in (old, contents):
+                both.lists = old.lists + contents.lists
+        self.resourced.add(name)
+        self.known_sets -= self.renamed
+        self.write_list(name, addresses)
+        self.write_configuration()
+        self.config_is_broken = False
+        self.reload()
+        return f"{name} {action}"
 
     @operation(3)
     def broken_configuration(self):
@@ -416,7 +475,8 @@ class ByHand:
         path = self.work / "by-hand.txt"
         path.write_text(one.text(addresses))
         members = set(addresses) | ({beside(each) for each in addresses} if one.prefixes else set())
-        self.model.contents[name].by_hand.append(frozenset(members))
+        for contents in self.model.contents_of(name):
+            contents.by_hand.append(frozenset(members))
         return f"{name}={path}" + ("" if one.prefixes else ",fpr=1e-9")
 
     @operation(3)
@@ -431,7 +491,7 @@ class ByHand:
         place, _, words = self.draw_hook()
         if place:
             name = self.draw_set()
-            self.model.may_be(place, Table(PASS, ((name, DROP),)))
+            self.model.may_be(place, Table(PASS, ((self.key(name), DROP),)))
             self.by_hand("load", words[0], self.list_by_hand(name), *words[1:], "--replace", *self.on_probation())
 
     @operation(2)
@@ -442,7 +502,8 @@ class ByHand:
             if not names:
                 return
             name = self.draw.choice(names)
-            self.may_be_by_hand(place, lambda table: Table(table.default, ((name, DROP), *table.without(name).sets)))
+            self.may_be_by_hand(place, lambda table: Table(table.default,
+                                                             ((self.key(name), DROP), *table.without(name).sets)))
             self.by_hand("add", words[0], self.list_by_hand(name) + ",action=drop", "first", *words[1:])
 
     @operation(5)
@@ -455,7 +516,8 @@ class ByHand:
         name = self.draw.choice(live or [name for name, _ in entry["sets"]])
         keys = self.draw.sample(COMMON + self.lists[name].core, self.draw.randint(1, 4))
         for suffix in self.lists[name].sets():
-            self.model.contents[name + suffix].touched.update(self.lists[name].probes(keys))
+            for contents in self.model.contents_of(name + suffix):
+                contents.touched.update(self.lists[name].probes(keys))
         verb = self.draw.choice(["insert", "delete"])
         ends = ["--for", "1s"] if verb == "insert" and self.draw.random() < 0.5 else []
         self.by_hand(verb, words[0], name, *keys, *words[1:], *ends)

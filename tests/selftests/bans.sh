@@ -156,6 +156,33 @@ without_the_daemon() {
     stop
 }
 
+# Its members are dropped all the time.
+another_name() {
+    with_bans
+    start
+    ban "$A" "$RANGE" >/dev/null
+    sed -i 's/banned/blocked/' "$CONFIG"
+    kill -HUP "$daemon"
+    await judges_by blocked
+    judged drop "$A" "$OF_RANGE"
+    judged pass "$B"
+    unban "$A" | grep -q "^set blocked: " || fail "it has other bans"
+    judged pass "$A"
+    ban "$B" >/dev/null
+    stop
+    # What came after the image is in force without the daemon, too.
+    sed -i 's/blocked/banned/' "$CONFIG"
+    sieve apply "$CONFIG" >/dev/null 2>&1
+    judges_by banned
+    judged drop "$B" "$OF_RANGE"
+    sieve unload "$IN_IF"
+    sieve apply "$CONFIG" >/dev/null 2>&1
+    judged drop "$B" "$OF_RANGE"
+    judged pass "$A"
+    sieve unload "$IN_IF"
+}
+judges_by() { sieve --json status "$IN_IF" | jq -e --arg set "$1" 'any(.interfaces[].sets[]; .name == $set)' >"$WORK/awaited"; }
+
 of_two_sets() {
     with_bans "banned guests"
     start
@@ -596,6 +623,7 @@ ktap_run \
     "a ban ends by itself" a_ban_ends \
     "bans outlive reloads, restarts, kills and reboots" bans_stay \
     "without the daemon, commands keep bans for it" without_the_daemon \
+    "a set that is renamed keeps its bans" another_name \
     "two sets have bans of their own" of_two_sets \
     "a stream is taken as a whole, or not at all" a_stream \
     "what was answered is kept when the daemon is killed in the middle" killed_in_the_middle \

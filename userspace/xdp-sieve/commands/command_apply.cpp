@@ -19,9 +19,11 @@
 #include "libsieve/service/config/configuration_reader.hpp"
 #include "libsieve/service/config/configuration_secrets.hpp"
 #include "libsieve/service/lists/list_change.hpp"
+#include "libsieve/service/live/live_set.hpp"
 #include "libsieve/service/live/live_updater.hpp"
 #include "libsieve/service/live/range_set_configuration.hpp"
 #include "libsieve/service/reconcile/cycle.hpp"
+#include "libsieve/service/reconcile/list_owner.hpp"
 #include "libsieve/service/reconcile/lockout.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 #include "xdp-sieve/arguments/safety_arguments.hpp"
@@ -193,9 +195,15 @@ Result<service::CycleReport> run_cycle(const control::Safety& safety,
         const std::lock_guard lock(*one_at_a_time);
         listener.progress(stage, share);
     };
+    service::CycleOptions options{.sandbox = sandbox, .confirm_within = safety.confirm_within};
+    options.renamed = service::take_over_renamed(configuration, state, listener);
     SIEVE_TRY(service::live::make_first_images(configuration, kernel, state, host, sandbox));
-    auto report = service::run_cycle(kernel, configuration, state, host,
-                                     {.sandbox = sandbox, .confirm_within = safety.confirm_within}, listener);
+    SIEVE_ASSIGN(auto changed, service::live::changed_since_their_images(configuration, state, listener));
+    options.catch_up = [&](const std::string& set, std::uint32_t map_id) {
+        if (const auto found = changed.find(set); found != changed.end())
+            found->second.catch_up(kernel, map_id);
+    };
+    auto report = service::run_cycle(kernel, configuration, state, host, options, listener);
     if (const std::optional<std::string> why = state.trouble())
         listener.remark(*why + "; what cannot be written is kept in memory, until the machine ends");
     return report;

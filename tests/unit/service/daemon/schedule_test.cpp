@@ -194,6 +194,13 @@ TEST_F(ScheduleTest, ACycleThatCouldNotRunIsTriedAgain) {
     EXPECT_EQ(again->ask, Ask::nothing);
 }
 
+TEST_F(ScheduleTest, NoFailureWaitsForLongerThanTheSourcesDo) {
+    configuration.sets[0].refresh = 4s;
+    schedule.follow(configuration, now);
+    for (int failures = 0; failures < 5; failures++) schedule.failed({.sets = {"a"}}, now);
+    EXPECT_EQ(schedule.next_of("a"), now + 3s);
+}
+
 TEST_F(ScheduleTest, AHookThatFailsIsComparedAgain) {
     begin();
     CycleReport failing = report(SetOutcome::unchanged);

@@ -94,6 +94,23 @@ TEST_F(LiveSetTest, BeginsWithoutAnImageAndHasAnEmptyOneAfterTheFirstRebuild) {
     EXPECT_EQ(keys_in_force(), 2U); // the placeholder
 }
 
+// Such as one that did not change in place before.
+TEST_F(LiveSetTest, AListThatIsShortAgainstOneThatCannotBeReadIsRefused) {
+    LiveSet before = open_in_force();
+    std::vector<TimedEntry> all;
+    for (int i = 1; i <= 200; i++) all.push_back(entry("192.0.2." + std::to_string(i)));
+    ASSERT_TRUE(before.replace(kernel, all, observer));
+    ASSERT_TRUE(rebuild(before, kernel, in_process(), observer));
+    std::ofstream(list_path()) << "192.0.2.1\n";
+    LiveSet set = open();
+    ASSERT_TRUE(set.awaits_sources());
+    const auto done = set.replace(kernel, {all[0], all[1]}, observer);
+    ASSERT_TRUE(done) << done.error().message;
+    ASSERT_TRUE(done->refusal);
+    EXPECT_EQ(done->refusal->guard, Guard::shrink);
+    EXPECT_FALSE(set.replace(kernel, all, observer)->refusal);
+}
+
 TEST_F(LiveSetTest, AddsAndRemovesInPlace) {
     LiveSet set = open_in_force();
     const std::string identity = identity_in_force();
@@ -582,17 +599,17 @@ TEST_F(LiveSetTest, AFilterGrows) {
 TEST_F(LiveSetTest, AListThatOutgrowsAnImageThatIsNotInForceIsBuiltAnew) {
     LiveSet set = open();
     ASSERT_TRUE(rebuild(set, kernel, in_process(), observer));
-    EXPECT_FALSE(has_changed_since_image(state, "block"));
+    EXPECT_FALSE(has_changed_since_image(state, "block", *state.named("block")));
     EntryChange change;
     constexpr std::uint64_t many = 9'000;
     for (std::uint64_t id = 0; id < many; id++)
         change.added.push_back({{test::prefix_of("10.0.0.0").address + id}, id});
     ASSERT_TRUE(set.change(kernel, std::move(change), observer));
-    EXPECT_TRUE(has_changed_since_image(state, "block"));
+    EXPECT_TRUE(has_changed_since_image(state, "block", *state.named("block")));
     EXPECT_EQ(set.rebuild_due(), RebuildReason::no_room);
     EXPECT_EQ(open().rebuild_due(), RebuildReason::no_room) << "another process";
     ASSERT_TRUE(rebuild(set, kernel, in_process(), observer));
-    EXPECT_FALSE(has_changed_since_image(state, "block"));
+    EXPECT_FALSE(has_changed_since_image(state, "block", *state.named("block")));
     put_in_force();
     EXPECT_EQ(keys_in_force(), many);
 }

@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "libsieve/service/live/range_set_configuration.hpp"
+#include "libsieve/service/reconcile/list_owner.hpp"
+#include "libsieve/service/state/ban_ledger.hpp"
 #include "unit/messages.hpp"
 #include "unit/service/in_process.hpp"
 #include "unit/service/live/live_world.hpp"
@@ -124,6 +126,78 @@ TEST_F(LiveUpdaterTest, FollowsTheStream) {
     EXPECT_EQ(asked, (std::vector{Fetch::whole_list, Fetch::difference}));
     EXPECT_FALSE(in_force_has("192.0.2.1"));
     EXPECT_TRUE(in_force_has("192.0.2.2"));
+}
+
+TEST_F(LiveUpdaterTest, TheRecordSaysOfWhichSourcesItsListIs) {
+    const auto sources = [&] { return identities_of(state.read("block", observer.remark)->sources); };
+    const std::string first = files.feed("first.txt", {"192.0.2.1"});
+    const std::string second = files.path("second.txt");
+    {
+        const auto updater = open(file_set(first));
+        EXPECT_EQ(sources(), std::set{first});
+        put_in_force();
+    }
+    const SetConfiguration other = file_set(second);
+    {
+        const auto updater = open(other); // the file is not there
+        EXPECT_EQ(sources(), std::set{first});
+        EXPECT_TRUE(is_of_other_sources(*state.read("block", observer.remark), other));
+        EXPECT_EQ(last(LiveEvent::What::of_new_sources), nullptr);
+        files.feed("second.txt", {"192.0.2.2"});
+        updater->wake();
+        settle(*updater);
+        EXPECT_EQ(sources(), std::set{second});
+        EXPECT_NE(last(LiveEvent::What::of_new_sources), nullptr);
+        EXPECT_TRUE(in_force_has("192.0.2.2"));
+        EXPECT_FALSE(in_force_has("192.0.2.1"));
+    }
+    events.clear();
+    const auto updater = open(other);
+    EXPECT_EQ(last(LiveEvent::What::of_new_sources), nullptr); // nothing new
+}
+
+TEST_F(LiveUpdaterTest, ARenamedSetKeepsWhatItHas) {
+    keep_for_a_while();
+    answer.reset();
+    SetConfiguration renamed = stream_set();
+    renamed.name = "again";
+    EXPECT_EQ(take_over_renamed(configuration_of(renamed), state, observer), std::set<std::string>{"again"});
+    const auto updater = open(renamed);
+    EXPECT_EQ(updater->state().entries, 1U);
+    EXPECT_EQ(updater->state().ranges, 1U);
+    EXPECT_TRUE(updater->lists(test::prefix_of("192.0.2.1")));
+    EXPECT_FALSE(state.named("block"));
+    EXPECT_FALSE(state.named("block-ranges"));
+    // One of another server is another set.
+    SetConfiguration other = renamed;
+    other.name = "other";
+    std::get<CrowdsecSpec>(other.sources.front()).url = "http://127.0.0.1:8081";
+    EXPECT_TRUE(take_over_renamed(configuration_of(other), state, observer).empty());
+    EXPECT_FALSE(state.named("other"));
+}
+
+TEST_F(LiveUpdaterTest, ARenamedSetKeepsItsBans) {
+    SetConfiguration set = stream_set();
+    set.sources = {BanSpec{}};
+    const auto ban = [&](const std::string& name) {
+        ASSERT_TRUE(BanLedger(files.path("state"), name)
+                        .append({{.prefix = test::prefix_of("192.0.2.1"), .ban = {.since = now}}}));
+        set.name = name;
+        settle(*open(set));
+    };
+    ban("block");
+    set.name = "again";
+    set.guards.most_growth = 3; // other options are no other bans
+    EXPECT_FALSE(take_over_renamed(configuration_of(set), state, observer).empty());
+    EXPECT_EQ(open(set)->state().entries, 1U);
+    EXPECT_EQ(BanLedger(files.path("state"), "again").bans(now)->size(), 1U);
+    // Of two that are gone, nobody knows which one it was.
+    ban("other");
+    set.name = "one";
+    EXPECT_TRUE(take_over_renamed(configuration_of(set), state, observer).empty());
+    EXPECT_EQ(open(set)->state().entries, 0U);
+    EXPECT_TRUE(state.named("again"));
+    EXPECT_TRUE(state.named("other"));
 }
 
 // Answers number their origins as they come.

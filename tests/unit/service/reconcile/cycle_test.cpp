@@ -606,9 +606,38 @@ TEST_F(CycleTest, ANewActionAwaitsTheListOfTheNewSources) {
     EXPECT_EQ(kernel.running.table.find("a")->action, SIEVE_ACTION_PASS);
     EXPECT_EQ(map_of("a"), friends);
     files.feed("foes.txt", {"192.0.2.66"});
-    done({.on_failure = OnFailure::go_on});
+    set.guards.protect = {"192.0.2.66"};
+    const CycleReport refused = done({.on_failure = OnFailure::go_on});
+    EXPECT_EQ(refused.sets[0].outcome, SetOutcome::refused);
+    EXPECT_TRUE(refused.sets[0].action_waits);
+    EXPECT_FALSE(refused.sets[1].action_waits);
+    EXPECT_EQ(kernel.running.table.find("a")->action, SIEVE_ACTION_PASS);
+    set.guards.protect.clear();
+    EXPECT_FALSE(done({.on_failure = OnFailure::go_on}).sets[0].action_waits);
     EXPECT_EQ(kernel.running.table.find("a")->action, SIEVE_ACTION_DROP);
     EXPECT_NE(map_of("a"), friends);
+}
+
+TEST_F(CycleTest, AListOfOtherSourcesComesNowhereWithANewAction) {
+    SetConfiguration& set = configuration.sets[0];
+    set.action = control::WantedAction{SIEVE_ACTION_PASS};
+    done();
+    set.sources = {FileSpec{files.path("foes.txt")}};
+    done({.ask = Ask::nothing, .on_failure = OnFailure::go_on});
+    kernel.running = {};
+    done({.ask = Ask::nothing, .on_failure = OnFailure::go_on});
+    EXPECT_NE(map_of("a"), 0U) << "the action is the same";
+    set.action = control::WantedAction{SIEVE_ACTION_DROP};
+    kernel.running = {};
+    done({.ask = Ask::nothing, .on_failure = OnFailure::go_on});
+    EXPECT_EQ(map_of("a"), 0U);
+    EXPECT_NE(map_of("b"), 0U);
+    files.feed("foes.txt", {"192.0.2.66"});
+    done({.on_failure = OnFailure::go_on});
+    EXPECT_EQ(kernel.running.table.find("a")->action, SIEVE_ACTION_DROP);
+    kernel.running = {};
+    done({.ask = Ask::nothing, .on_failure = OnFailure::go_on});
+    EXPECT_NE(map_of("a"), 0U);
 }
 
 TEST_F(CycleTest, ASetWithAnotherNameHasItsListAtOnce) {
@@ -626,6 +655,98 @@ TEST_F(CycleTest, ASetWithAnotherNameHasItsListAtOnce) {
     configuration.interfaces[0].sets = {"ab", "b"};
     done({.ask = Ask::nothing, .on_failure = OnFailure::go_on});
     EXPECT_EQ(map_of("ab"), 0U);
+}
+
+TEST_F(CycleTest, ListsFollowNamesThatMoveOn) {
+    const CycleReport first = done();
+    const std::string a = first.sets[0].last_good->identity;
+    const std::string b = first.sets[1].last_good->identity;
+    const auto in_force = [&](const std::string& set) {
+        return identity_text(kernel.open_filter(map_of(set)).value()->file());
+    };
+    for (const char* list : {"a.txt", "b.txt"}) std::filesystem::remove(files.path(list)); // nobody can ask
+    // They exchange their names.
+    std::swap(configuration.sets[0].sources, configuration.sets[1].sources);
+    done({.ask = Ask::nothing, .on_failure = OnFailure::go_on});
+    EXPECT_EQ(in_force("a"), b);
+    EXPECT_EQ(in_force("b"), a);
+    // One takes the name of the other, which takes another.
+    configuration.sets[0].name = "c";
+    std::swap(configuration.sets[0], configuration.sets[1]);
+    std::swap(configuration.sets[0].sources, configuration.sets[1].sources);
+    configuration.interfaces[0].sets = {"b", "c"};
+    done({.ask = Ask::nothing, .on_failure = OnFailure::go_on});
+    EXPECT_EQ(in_force("b"), b);
+    EXPECT_EQ(in_force("c"), a);
+    EXPECT_EQ(map_of("a"), 0U);
+    EXPECT_FALSE(done({.ask = Ask::nothing, .on_failure = OnFailure::go_on}).changed);
+}
+
+// Such as by ports.
+TEST_F(CycleTest, SetsThatOneWasSplitIntoHaveItsList) {
+    const std::string identity = done().sets[0].last_good->identity;
+    std::filesystem::remove(files.path("a.txt"));
+    configuration.sets[0].name = "web";
+    configuration.sets.push_back(configuration.sets[0]);
+    configuration.sets.back().name = "x";
+    std::swap(configuration.sets[0], configuration.sets[1]); // by name
+    configuration.interfaces[0].sets = {"web", "b", "x"};
+    const CycleReport report = done({.ask = Ask::nothing, .on_failure = OnFailure::go_on});
+    EXPECT_NE(map_of("web"), 0U);
+    EXPECT_NE(map_of("x"), 0U);
+    for (const char* set : {"web", "x"}) EXPECT_EQ(state.named(set)->identity, identity);
+}
+
+TEST_F(CycleTest, FriendsThatTakeThePlaceOfFoesAreAwaited) {
+    SetConfiguration& set = configuration.sets[0];
+    set.action = control::WantedAction{SIEVE_ACTION_DROP};
+    configuration.interfaces[0].sets = {"a"};
+    done();
+    set.action = control::WantedAction{SIEVE_ACTION_PASS};
+    set.sources = {FileSpec{files.path("friends.txt")}};
+    configuration.interfaces[0].sets = {"a", "b"};
+    configuration.sets[1].action = control::WantedAction{SIEVE_ACTION_DROP};
+    configuration.interfaces[0].default_action = SIEVE_ACTION_DROP;
+    done({.on_failure = OnFailure::go_on}); // the file is not there
+    EXPECT_EQ(kernel.running.table.find("a")->action, SIEVE_ACTION_DROP);
+    EXPECT_EQ(map_of("b"), 0U);
+    EXPECT_EQ(kernel.running.table.default_action, SIEVE_ACTION_PASS);
+    files.feed("friends.txt", {"192.0.2.66"});
+    done({.on_failure = OnFailure::go_on});
+    EXPECT_EQ(kernel.running.table.find("a")->action, SIEVE_ACTION_PASS);
+    EXPECT_NE(map_of("b"), 0U);
+    EXPECT_EQ(kernel.running.table.default_action, SIEVE_ACTION_DROP);
+}
+
+// Without an action of its own, a set passes where the default drops.
+TEST_F(CycleTest, ANewDefaultIsANewAction) {
+    configuration.interfaces[0].sets = {"b", "a"};
+    configuration.sets[1].action = control::WantedAction{SIEVE_ACTION_DROP};
+    done();
+    configuration.sets[0].sources = {FileSpec{files.path("friends.txt")}};
+    configuration.interfaces[0].default_action = SIEVE_ACTION_DROP;
+    kernel.running = {};
+    done({.on_failure = OnFailure::go_on});
+    EXPECT_EQ(map_of("a"), 0U);
+    files.feed("friends.txt", {"192.0.2.66"});
+    done({.on_failure = OnFailure::go_on});
+    EXPECT_EQ(kernel.running.table.find("a")->action, SIEVE_ACTION_PASS);
+}
+
+// One that leaves has friends on it.
+TEST_F(CycleTest, ANewActionAwaitsAListWithoutASourceThatLeaves) {
+    SetConfiguration& set = configuration.sets[0];
+    const SourceSpec stays = set.sources[0];
+    set.action = control::WantedAction{SIEVE_ACTION_PASS};
+    set.sources.emplace_back(FileSpec{files.feed("more.txt", {"192.0.2.77"})});
+    done();
+    set.action = control::WantedAction{SIEVE_ACTION_DROP};
+    set.sources = {stays, FileSpec{files.path("foes.txt")}};
+    done({.on_failure = OnFailure::go_on}); // the file is not there
+    EXPECT_EQ(kernel.running.table.find("a")->action, SIEVE_ACTION_PASS);
+    set.sources = {stays};
+    done({.on_failure = OnFailure::go_on});
+    EXPECT_EQ(kernel.running.table.find("a")->action, SIEVE_ACTION_DROP);
 }
 
 // The set was one that changes in place until the configuration was changed.

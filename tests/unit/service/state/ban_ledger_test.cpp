@@ -195,6 +195,9 @@ TEST_F(BanLedgerTest, WhatCannotBeLookedAtIsAnError) {
     std::ofstream{ban_folder(state)};
     expect_error(BanLedger(state, "block").bans(at_second(10)), ErrorKind::kernel_refused);
     expect_error(BanLedger(state, "block").append({added("192.0.2.2")}), ErrorKind::kernel_refused);
+    std::filesystem::remove(ban_folder(state));
+    std::filesystem::create_directory_symlink(state + "/gone", ban_folder(state));
+    expect_error(BanLedger(state, "block").bans(at_second(10)), ErrorKind::kernel_refused);
 }
 
 TEST_F(BanLedgerTest, IsAsBeforeWhenTheDiskIsFull) {
@@ -236,6 +239,20 @@ TEST_F(BanLedgerTest, ForgetsThePast) {
     const std::string small = bytes();
     ASSERT_TRUE(BanLedger(state, "block").tidy(at_second(10)));
     EXPECT_EQ(bytes(), small);
+}
+
+TEST_F(BanLedgerTest, TakesOverThatOfAnotherName) {
+    BanLedger before(state, "before");
+    ASSERT_TRUE(before.append({added("192.0.2.1")}));
+    ASSERT_TRUE(ledger.take_over("before"));
+    EXPECT_EQ(banned(), std::vector<std::string>{"192.0.2.1"});
+    EXPECT_FALSE(std::filesystem::exists(ban_ledger_path(state, "before")));
+    ASSERT_TRUE(ledger.take_over("nobody"));
+    // It has bans of its own.
+    ASSERT_TRUE(BanLedger(state, "other").append({added("192.0.2.2")}));
+    expect_error(ledger.take_over("other"), ErrorKind::kernel_refused);
+    EXPECT_EQ(banned(), std::vector<std::string>{"192.0.2.1"});
+    EXPECT_TRUE(std::filesystem::exists(ban_ledger_path(state, "other")));
 }
 
 TEST_F(BanLedgerTest, TakesManyWritersAtOnce) {

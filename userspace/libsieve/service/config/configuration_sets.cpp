@@ -267,10 +267,9 @@ const ConfigurationKeys<GuardLimits>& guard_keys() {
     return keys;
 }
 
-const ConfigurationKeys<SetConfiguration>& set_keys() {
+const ConfigurationKeys<SetConfiguration>& action_keys() {
     static const ConfigurationKeys<SetConfiguration> keys = joined<SetConfiguration>({
-        {sources_key(),
-         {"action", "action", "what a match does, such as `drop`", read_action, write_action},
+        {{"action", "action", "what a match does, such as `drop`", read_action, write_action},
          {"limit", R"(rate | "RATE/BURST")",
           "how many matches a second take the default, and how many at once; those over it are dropped",
           read_limit, write_limit},
@@ -282,6 +281,14 @@ const ConfigurationKeys<SetConfiguration>& set_keys() {
               text.word("replies", word_of(replies_words, set.keeps_replies_out));
           }}},
         condition_keys(),
+    });
+    return keys;
+}
+
+const ConfigurationKeys<SetConfiguration>& set_keys() {
+    static const ConfigurationKeys<SetConfiguration> keys = joined<SetConfiguration>({
+        {sources_key()},
+        action_keys(),
         {flag_key("verify",
                   "whether an exact set of the keys backs the filter, so that there is no false positive",
                   &SetConfiguration::verify),

@@ -11,6 +11,8 @@ namespace sieve::service {
 
 // All but the options of a build.
 [[nodiscard]] const ConfigurationKeys<SetConfiguration>& set_keys();
+// Those among them that say what becomes of a match.
+[[nodiscard]] const ConfigurationKeys<SetConfiguration>& action_keys();
 // The options of a build, from their one table (control/spec/build_options.hpp).
 [[nodiscard]] const ConfigurationKeys<SetConfiguration>& build_keys();
 // Those of them that decide which filter is built of a list.

@@ -51,4 +51,10 @@ std::string build_text(const SetConfiguration& set) {
     return text.lines();
 }
 
+std::string action_text(const SetConfiguration& set) {
+    TomlText text;
+    write_keys(action_keys(), text, set);
+    return text.lines();
+}
+
 } // namespace sieve::service

@@ -17,4 +17,7 @@ namespace sieve::service {
 // same text and the same list need no second build.
 [[nodiscard]] std::string build_text(const SetConfiguration& set);
 
+// What becomes of a match, as text.
+[[nodiscard]] std::string action_text(const SetConfiguration& set);
+
 } // namespace sieve::service

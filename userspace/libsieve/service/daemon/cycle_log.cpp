@@ -18,6 +18,8 @@ std::string counted(std::uint64_t number, const char* one, const char* several) 
     return fmt::format("{} {}", number, number == 1 ? one : several);
 }
 
+constexpr char action_waits_text[] = "its new action comes into force with the list of its new sources";
+
 std::string entries_text(std::uint64_t entries) {
     return counted(entries, "entry", "entries");
 }
@@ -94,6 +96,8 @@ void CycleLog::tell(const CycleOptions& cycle, const CycleReport& report, std::c
 void CycleLog::tell_set(const SetReport& set, bool asked, std::chrono::milliseconds took) {
     Set& known = sets_[set.name];
     known.entries = set.last_good ? set.last_good->entries : 0;
+    if (!std::exchange(known.action_waits, set.action_waits) && set.action_waits)
+        log_.warning(about_set(set.name, action_waits_text), {{"SET", set.name}});
     if (!asked) return;
     known.outcome = set.outcome;
     LogFields fields{{"SET", set.name}};
@@ -285,7 +289,9 @@ std::string CycleLog::standing() const {
     std::vector<std::string> troubles;
     for (const auto& [name, hook] : hooks_) {
         if (!hook.trouble.empty()) {
-            troubles.push_back(fmt::format("{}: {}", name, hook.trouble));
+            // Many an error begins with the interface.
+            troubles.push_back(hook.trouble.starts_with(name) ? hook.trouble
+                                                              : fmt::format("{}: {}", name, hook.trouble));
         } else {
             working.push_back(name);
             in_force.insert(hook.sets.begin(), hook.sets.end());
@@ -296,6 +302,7 @@ std::string CycleLog::standing() const {
     }
     for (const auto& [name, otherwise] : otherwise_) troubles.push_back(otherwise);
     for (const auto& [name, set] : sets_) {
+        if (set.action_waits) troubles.push_back(about_set(name, action_waits_text));
         if (set.trouble.empty() || not_yet.contains(name)) continue;
         std::string what =
             set.outcome == SetOutcome::refused ? "its new list was refused" : "its refresh failed";

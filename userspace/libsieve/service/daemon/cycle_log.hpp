@@ -38,6 +38,7 @@ class CycleLog {
         SetOutcome outcome = SetOutcome::unchanged;
         std::string trouble{}; // of the last refresh; empty: none
         std::string accept{};  // SetReport::accept
+        bool action_waits = false;
         std::uint64_t entries = 0;
     };
     struct Hook {

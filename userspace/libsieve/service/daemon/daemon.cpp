@@ -300,14 +300,14 @@ void Daemon::begin(CycleOptions options) {
     };
     worker.run([this, job = running_, opens] {
         job->report = without_ending_the_daemon("the cycle", [&] {
-            if (opens) live_.open(*job->configuration, *settings_.sandbox);
+            CycleOptions options = job->options;
+            if (opens) options.renamed = live_.open(*job->configuration, *settings_.sandbox);
             const std::lock_guard lock(live_.exclusive());
             state_.mend();
             // A cycle may take a program away, and its counters with it. A failure is the statistics's to
             // show.
             (void)parts_.statistics.observe(parts_.kernel);
             job->next_look = expire(parts_.kernel, observer(), parts_.log);
-            CycleOptions options = job->options;
             options.ask = Ask::nothing; // the sources were asked
             return run_cycle(parts_.kernel, *job->configuration, state_, parts_.host, options, observer());
         });

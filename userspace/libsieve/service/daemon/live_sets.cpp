@@ -17,6 +17,7 @@
 #include "libsieve/service/live/live_image.hpp"
 #include "libsieve/service/live/live_set.hpp"
 #include "libsieve/service/live/range_set_configuration.hpp"
+#include "libsieve/service/reconcile/list_owner.hpp"
 #include "libsieve/util/event.hpp"
 
 namespace sieve::service {
@@ -156,17 +157,20 @@ void LiveSets::broke_off() {
     set_event(troubles_changed_.get());
 }
 
-void LiveSets::open(const Configuration& configuration, const SandboxSettings& sandbox) {
+std::set<std::string> LiveSets::open(const Configuration& configuration, const SandboxSettings& sandbox) {
     try {
-        open_all(configuration, sandbox);
+        return open_all(configuration, sandbox);
     } catch (...) {
         broke_off();
         throw;
     }
 }
 
-void LiveSets::open_all(const Configuration& configuration, const SandboxSettings& sandbox) {
+std::set<std::string> LiveSets::open_all(const Configuration& configuration, const SandboxSettings& sandbox) {
     close();
+    control::Observer observer;
+    observer.remark = [this](const std::string& text) { log_.info(text); };
+    std::set<std::string> renamed = take_over_renamed(configuration, state_, observer);
     std::vector<std::unique_ptr<Runner>> opened;
     for (const SetConfiguration& set : configuration.sets) {
         if (!live::is_live(set)) continue;
@@ -201,6 +205,7 @@ void LiveSets::open_all(const Configuration& configuration, const SandboxSetting
     }
     const std::lock_guard lock(mutex_);
     runners_ = std::move(opened);
+    return renamed;
 }
 
 void LiveSets::run() {
@@ -279,8 +284,8 @@ bool LiveSets::can_wait(const Configuration& configuration) const {
     std::vector<std::string> sets;
     for (const SetConfiguration& set : configuration.sets) {
         if (!live::is_live(set) && !live::is_range_set(configuration, set.name)) continue;
-        if (!state_.read(set.name, [](const std::string&) {})) return false;
-        if (live::has_changed_since_image(state_, set.name)) return false;
+        const std::optional<SetRecord> record = state_.read(set.name, [](const std::string&) {});
+        if (!record || live::has_changed_since_image(state_, set.name, *record)) return false;
         sets.push_back(set.name);
     }
     return !sets.empty() && !live::come_to_running_table(kernel_, configuration, sets);
@@ -310,6 +315,10 @@ void LiveSets::tell(const live::LiveEvent& event) {
         log_.notice(fmt::format("set {}: a new filter with {} entries is in force", event.set,
                                 event.entries.value_or(0)),
                     fields);
+        break;
+    case live::LiveEvent::What::of_new_sources: // a cycle gives the set its new action
+        new_images_ = true;
+        set_event(troubles_changed_.get());
         break;
     case live::LiveEvent::What::failed: {
         const bool refused = event.guard.has_value();

@@ -40,9 +40,11 @@ class LiveSets {
     [[nodiscard]] bool can_wait(const Configuration& configuration) const;
 
     // Opens the updaters of the configuration's live sets, in the place of those that are there. Afterwards
-    // each of these sets has a last good image. What cannot be opened is logged. Blocks: for a worker,
-    // without a cycle at work. Throws what breaks it off.
-    void open(const Configuration& configuration, const SandboxSettings& sandbox);
+    // each of these sets has a last good image. Sets that were renamed take over their lists first: returns
+    // these (take_over_renamed()). What cannot be opened is logged. Blocks: for a worker, without a cycle at
+    // work. Throws what breaks it off.
+    [[nodiscard]] std::set<std::string> open(const Configuration& configuration,
+                                             const SandboxSettings& sandbox);
     // Lets the opened updaters work. A cycle has put their sets in force.
     void run();
     // Calls off what they do, and waits for their ends.
@@ -84,7 +86,8 @@ class LiveSets {
     class Runner;
 
     void tell(const live::LiveEvent& event);
-    void open_all(const Configuration& configuration, const SandboxSettings& sandbox);
+    [[nodiscard]] std::set<std::string> open_all(const Configuration& configuration,
+                                                 const SandboxSettings& sandbox);
     void broke_off();
 
     control::Kernel& kernel_;

@@ -215,7 +215,9 @@ void Schedule::schedule(Entry& entry, Time now) {
 
 void Schedule::back_off(Entry& entry, Time now) {
     entry.failures++;
-    entry.timer = now + backoff_delay(entry.failures, chance_(), {}, limits_.backoff);
+    BackoffLimits limits = limits_.backoff;
+    limits.most = std::min(limits.most, entry.interval);
+    entry.timer = now + backoff_delay(entry.failures, chance_(), {}, limits);
 }
 
 void Schedule::back_off_comparing(Time now) {

@@ -232,6 +232,7 @@ Status write_next_list(const TimedList& list, const StateDirectory& state, const
 
 Result<PublishedImage> publish_image(control::Kernel& kernel, const StateDirectory& state,
                                      const SetConfiguration& set, Image& image, std::uint64_t entries,
+                                     std::vector<SourceProvenance> sources,
                                      const std::function<Status(const std::string& identity)>& before_commit,
                                      const control::Observer& observer) {
     const sieve_file& file = image.file();
@@ -243,6 +244,8 @@ Result<PublishedImage> publish_image(control::Kernel& kernel, const StateDirecto
     record.bytes = image.bytes();
     record.expected_fpr = rate_from_bits(file.expected_fpr);
     record.built_at = std::time(nullptr);
+    record.sources = std::move(sources);
+    if (const auto before = state.named(set.name)) record.action = before->action; // a cycle changes that
     PublishedImage done{.identity = record.identity, .everywhere = {}};
     const auto publish = [&]() -> Status {
         SIEVE_ASSIGN(const UniqueFd list, state.open_list(set.name, next_list));

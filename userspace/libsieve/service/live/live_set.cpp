@@ -16,6 +16,7 @@
 #include "libsieve/service/config/configuration_text.hpp"
 #include "libsieve/service/live/live_image.hpp"
 #include "libsieve/service/safety/acceptance.hpp"
+#include "libsieve/service/sources/origin.hpp"
 #include "libsieve/util/digest.hpp"
 #include "libsieve/util/printable.hpp"
 
@@ -72,17 +73,20 @@ Status LiveSet::load(const control::Observer& observer) {
     if (!record) {
         if (load_list_alone(observer)) return {};
         due(RebuildReason::no_image);
-        if (options_.in_force) lose_list(no_list_kept, observer);
+        if (options_.in_force) lose_list(no_list_kept, 0, observer);
         return {};
     }
     base_ = record->identity;
+    sources_ = record->sources;
     if (record->build != digest_of(build_text(options_.set))) due(RebuildReason::options);
     Status known = read_timed_list(state_->list_path(name(), base_), list_);
     if (known) {
         room_for_ = list_.prefixes() + room_beside(list_);
         known = load_journal(observer);
     }
-    if (!known) lose_list(known.error().message, observer);
+    // What could be read of it may be little, and it may be that of a set that did not change in place
+    // before.
+    if (!known) lose_list(known.error().message, std::min(record->entries, record->keys), observer);
     if (known && list_.prefixes() > room_for_) due(RebuildReason::no_room);
     return {};
 }
@@ -105,9 +109,9 @@ bool LiveSet::load_list_alone(const control::Observer& observer) {
 }
 
 // The files stay as they are, so that another process that begins here knows no more.
-void LiveSet::lose_list(const std::string& why, const control::Observer& observer) {
+void LiveSet::lose_list(const std::string& why, std::uint64_t prefixes, const control::Observer& observer) {
     observer.remark(lost_list_text(name(), why));
-    lost_ = Lost{.prefixes = list_.prefixes()};
+    lost_ = Lost{.prefixes = std::max<std::uint64_t>(prefixes, list_.prefixes())};
     list_ = TimedList();
     due(RebuildReason::unknown);
 }
@@ -249,6 +253,7 @@ Result<LiveChange> LiveSet::take(control::Kernel& kernel, EntryChange change, bo
         nothing_is_refused();
         if (rebuilding_) rebuilding_->since.push_back(std::move(change));
     }
+    sources_said_ = sources_said_ || whole_list;
     put_in_force(kernel, report, observer);
     return report;
 }
@@ -392,6 +397,29 @@ void LiveSet::put_in_force(control::Kernel& kernel, LiveChange& report, const co
     report.rebuild_due = due_;
 }
 
+// The sources that the list is of now.
+std::vector<SourceProvenance> LiveSet::sources_now() const {
+    if (!sources_said_) return sources_;
+    std::vector<SourceProvenance> sources;
+    for (const std::string& source : source_identities(options_.set.sources))
+        sources.push_back({.source = source});
+    return sources;
+}
+
+bool LiveSet::is_of_new_sources() {
+    sources_said_ = sources_said_ && identities_of(sources_now()) != identities_of(sources_);
+    return sources_said_;
+}
+
+bool LiveSet::note_sources() {
+    std::optional<SetRecord> record = state_->named(name());
+    if (!record || record->identity != base_) return false;
+    record->sources = sources_now();
+    if (!state_->commit(name(), *record)) return false;
+    sources_ = std::move(record->sources);
+    return true;
+}
+
 // --- rebuilding
 
 Result<RebuildOrder> LiveSet::begin_rebuild() {
@@ -463,13 +491,15 @@ Result<LiveChange> LiveSet::finish_rebuild(control::Kernel& kernel, Image image,
         SIEVE_ASSIGN(journal, Journal::create(journal_path(*state_, name(), identity), rebuilding_->since));
         return {};
     };
-    Result<PublishedImage> published = publish_image(kernel, *state_, options_.set, image,
-                                                     rebuilding_->timed_entries, start_journal, observer);
+    std::vector<SourceProvenance> sources = sources_now();
+    Result<PublishedImage> published = publish_image(
+        kernel, *state_, options_.set, image, rebuilding_->timed_entries, sources, start_journal, observer);
     if (!published) {
         abandon_rebuild();
         return tl::unexpected(std::move(published.error()));
     }
     journal_ = std::move(journal);
+    sources_ = std::move(sources);
     {
         const std::lock_guard lock(*mutex_);
         base_ = std::move(published->identity); // hooks with another image are found by reconcile()
@@ -502,9 +532,22 @@ bool is_live(const SetConfiguration& set) {
            check_live(set);
 }
 
-bool has_changed_since_image(const StateDirectory& state, const std::string& set) {
-    const std::optional<SetRecord> record = state.named(set);
-    return record && !Journal::is_empty(journal_path(state, set, record->identity));
+bool has_changed_since_image(const StateDirectory& state, const std::string& set, const SetRecord& record) {
+    return !Journal::is_empty(journal_path(state, set, record.identity));
+}
+
+Result<std::map<std::string, LiveSet>> changed_since_their_images(const Configuration& configuration,
+                                                                  const StateDirectory& state,
+                                                                  const control::Observer& observer) {
+    std::map<std::string, LiveSet> changed;
+    for (const SetConfiguration& set : configuration.sets) {
+        if (!follows_stream(set)) continue;
+        const std::optional<SetRecord> record = state.named(set.name);
+        if (!record || !has_changed_since_image(state, set.name, *record)) continue;
+        SIEVE_ASSIGN(LiveSet live, LiveSet::open({.set = set}, state, observer));
+        changed.emplace(set.name, std::move(live));
+    }
+    return changed;
 }
 
 Status check_live(const SetConfiguration& set) {

@@ -24,6 +24,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -110,6 +111,10 @@ class LiveSet {
     void set_protection(Protection protection) { options_.protection = std::move(protection); }
     // Its sources say what is on the list.
     void nothing_is_refused();
+    // Whether the configured sources have said their list, and the record still names others.
+    [[nodiscard]] bool is_of_new_sources();
+    // Corrects the record. False: it cannot be written now.
+    [[nodiscard]] bool note_sources();
 
     // Takes the change into the list and the journal, and puts the difference in force. All prefixes are
     // single addresses. Those that this host depends on are left out. Error: the journal cannot be written;
@@ -160,7 +165,8 @@ class LiveSet {
     [[nodiscard]] std::uint32_t fields() const { return options_.set.feed.fields; }
     [[nodiscard]] Status load(const control::Observer& observer);
     [[nodiscard]] bool load_list_alone(const control::Observer& observer);
-    void lose_list(const std::string& why, const control::Observer& observer);
+    // `prefixes` were on it, as far as is known.
+    void lose_list(const std::string& why, std::uint64_t prefixes, const control::Observer& observer);
     [[nodiscard]] Status load_journal(const control::Observer& observer);
 
     [[nodiscard]] Result<LiveChange> take(control::Kernel& kernel, EntryChange change, bool whole_list,
@@ -183,6 +189,7 @@ class LiveSet {
     [[nodiscard]] bool has_noted(const control::LiveFilter& filter) const;
     [[nodiscard]] control::KeyDifference keys_of(const Difference& difference) const;
     [[nodiscard]] control::WantedKeys all_keys() const; // as long as the list stays
+    [[nodiscard]] std::vector<SourceProvenance> sources_now() const;
     void due(RebuildReason reason);
 
     LiveSetOptions options_;
@@ -195,12 +202,14 @@ class LiveSet {
     std::vector<NotedFilter> noted_; // in force, as the last change left them; and those that caught up
     std::optional<Journal> journal_;
     std::optional<RebuildReason> due_;
-    bool may_be_refused_ = true; // a refused list may be noted
+    bool may_be_refused_ = true;            // a refused list may be noted
+    std::vector<SourceProvenance> sources_; // of the list, as the record has them
+    bool sources_said_ = false;             // the configured sources have said their whole list since
 
     // The list's files were damaged. Until an image of the list is in force, nobody knows what the filters
     // have.
     struct Lost {
-        std::uint64_t prefixes = 0; // that could be read, for the guards
+        std::uint64_t prefixes = 0; // for the guards
         bool found = false;         // the sources have said their whole list since
     };
     std::optional<Lost> lost_;
@@ -220,9 +229,14 @@ class LiveSet {
 // files.
 [[nodiscard]] bool is_live(const SetConfiguration& set);
 
-// Whether the list of the set has changed in place since its last good image was built: the image alone lacks
-// members, and has some that are gone.
-[[nodiscard]] bool has_changed_since_image(const StateDirectory& state, const std::string& set);
+// Whether the list of the set has changed in place since the image of this record was built: the image alone
+// lacks members, and has some that are gone.
+[[nodiscard]] bool has_changed_since_image(const StateDirectory& state, const std::string& set,
+                                           const SetRecord& record);
+// Those of the sets that follow a stream: what catch_up() is to be called for where nobody follows them.
+[[nodiscard]] Result<std::map<std::string, LiveSet>>
+changed_since_their_images(const Configuration& configuration, const StateDirectory& state,
+                           const control::Observer& observer);
 // An error if a set that follows a stream cannot be kept so: it is verified, or its kind or key is a wrong
 // one.
 [[nodiscard]] Status check_live(const SetConfiguration& set);

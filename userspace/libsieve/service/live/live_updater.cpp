@@ -138,6 +138,7 @@ class Updater final : public LiveUpdater {
             if (Status published = publish_ranges(); !published)
                 put_off(publish_at_, ranges_->name(), std::move(published.error()));
         rebuild_if_due();
+        note_sources();
         show();
         return next_step();
     }
@@ -574,6 +575,12 @@ class Updater final : public LiveUpdater {
               .set = ranges_->name(),
               .entries = ranges_->list().prefixes()});
         return {};
+    }
+    // Whoever waits for the list of the new sources hears of it.
+    void note_sources() {
+        if (!is_in_step() || delayed_ || !live_->is_of_new_sources()) return;
+        const auto lock = alone();
+        if (live_->note_sources()) tell({.what = LiveEvent::What::of_new_sources});
     }
     Status finish(Result<Image> image) {
         if (!image) {

@@ -38,10 +38,11 @@ namespace sieve::service::live {
 // What happened, for the log, the status and the metrics.
 struct LiveEvent {
     enum class What : std::uint8_t {
-        changed, // the list changed in place
-        rebuilt, // a new image was swapped in
-        failed,  // `error`: a source could not be asked, or its answer was not taken. The list stays
-        remark,  // `text`
+        changed,        // the list changed in place
+        rebuilt,        // a new image was swapped in
+        of_new_sources, // the list in force is that of the configured sources; the record had one of others
+        failed,         // `error`: a source could not be asked, or its answer was not taken. The list stays
+        remark,         // `text`
     };
     What what = What::remark;
     std::string set{}; // or its range set

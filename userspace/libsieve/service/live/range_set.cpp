@@ -130,8 +130,8 @@ Result<Image> RangeSet::build(const SandboxSettings& sandbox) const {
 Status RangeSet::publish(control::Kernel& kernel, Image image, const control::Observer& observer) {
     SIEVE_TRY(write_next_list(list_, *state_, name()));
     const auto nothing_more = [](const std::string&) -> Status { return {}; };
-    SIEVE_ASSIGN(PublishedImage published,
-                 publish_image(kernel, *state_, set_, image, list_.timed_entries(), nothing_more, observer));
+    SIEVE_ASSIGN(PublishedImage published, publish_image(kernel, *state_, set_, image, list_.timed_entries(),
+                                                         {}, nothing_more, observer));
     SIEVE_TRY(published.everywhere);
     due_ = false;
     return {};

@@ -13,12 +13,15 @@
 #include <fmt/format.h>
 
 #include "libsieve/control/access/hold_lock.hpp"
+#include "libsieve/service/config/configuration_text.hpp"
 #include "libsieve/service/live/live_set.hpp"
+#include "libsieve/service/reconcile/list_owner.hpp"
 #include "libsieve/service/reconcile/lockout.hpp"
 #include "libsieve/service/reconcile/together.hpp"
 #include "libsieve/service/safety/acceptance.hpp"
 #include "libsieve/service/sources/backoff.hpp"
 #include "libsieve/util/chance.hpp"
+#include "libsieve/util/digest.hpp"
 
 namespace sieve::service {
 
@@ -38,8 +41,10 @@ Examined remembered(const SetConfiguration& set, const StateDirectory& state,
                     const control::Observer& observer) {
     Examined examined;
     examined.before = state.read(set.name, observer.remark);
-    examined.outdated = !live::is_live(set) && live::has_changed_since_image(state, set.name);
-    examined.of_other_sources = examined.before && is_of_other_sources(*examined.before, set);
+    if (!examined.before) return examined;
+    examined.outdated =
+        !live::is_live(set) && live::has_changed_since_image(state, set.name, *examined.before);
+    examined.of_other_sources = is_of_other_sources(*examined.before, set);
     return examined;
 }
 
@@ -92,10 +97,27 @@ Result<SandboxSettings> sandbox_of(const CycleOptions& options) {
     return standard_sandbox();
 }
 
+// What becomes of a match. Where the set does not say it, its interfaces do.
+std::string action_digest(const Configuration& configuration, const SetConfiguration& set) {
+    std::set<std::string> natural;
+    for (const InterfaceConfiguration& entry : configuration.interfaces)
+        if (!set.action && std::ranges::find(entry.sets, set.name) != entry.sets.end())
+            natural.insert(control::action_name(control::natural_action(entry.default_action).action));
+    return digest_of(fmt::format("{}{}", action_text(set), fmt::join(natural, " ")));
+}
+
+// Whether the list is one of other sources, with another action.
+bool action_waits(const SetSurvey& survey) {
+    const std::optional<SetRecord>& before = survey.before();
+    return before && !survey.changed() && survey.examined->of_other_sources && !before->action.empty() &&
+           before->action != survey.action;
+}
+
 SetReport report_of(const SetSurvey& survey, const CycleOptions& options) {
     SetReport report;
     report.name = survey.set->name;
     report.error = survey.error;
+    report.action_waits = action_waits(survey);
     if (survey.before()) {
         report.last_good = survey.before();
         report.entries_before = survey.before()->entries;
@@ -525,10 +547,12 @@ class Cycle {
         for (SetReport& report : report_.sets) {
             const auto staged = staged_.find(report.name);
             if (staged == staged_.end()) {
-                if (confirmed_.contains(report.name) && report.last_good)
+                const bool other_action = report.last_good && note_action(report.name, *report.last_good);
+                if (report.last_good && (other_action || confirmed_.contains(report.name)))
                     SIEVE_TRY(state_.commit(report.name, *report.last_good));
                 continue;
             }
+            (void)note_action(report.name, staged->second);
             if (live_.contains(report.name) || !is_planned(report.name)) {
                 if (together_.contains(report.name))
                     together.emplace(report.name, staged->second);
@@ -549,6 +573,15 @@ class Cycle {
         for (const SetConfiguration& set : configuration_.sets) names.push_back(set.name);
         state_.forget_all_but(names);
         return {};
+    }
+
+    // Whether the record gets another action. One of the list of other sources keeps its own.
+    [[nodiscard]] bool note_action(const std::string& name, SetRecord& record) const {
+        const SetConfiguration& set = *configuration_.find_set(name);
+        std::string now = action_digest(configuration_, set);
+        if (record.action == now || is_of_other_sources(record, set)) return false;
+        record.action = std::move(now);
+        return true;
     }
 
     // Not if it waits for another set.
@@ -611,16 +644,18 @@ std::vector<SetSurvey> survey(const Configuration& configuration, const std::set
         for_each_at_once(surveys.size(), [&](std::size_t i) {
             const SetConfiguration& set = configuration.sets[i];
             if (!concerned(set.name)) return;
-            SetSurvey& survey = surveys[i] = {};
+            SetSurvey& survey = surveys[i];
             if (const auto ready = options.surveyed.find(set.name); ready != options.surveyed.end()) {
                 survey = std::move(*ready->second);
-                return;
+            } else {
+                survey = {.set = &set,
+                          .asked = is_asked(options, asked, set),
+                          .together = together.has(set.name),
+                          .protection = protection_of(configuration, set, addresses)};
+                examine_set(survey, state, sandbox, remarks.observer(i));
             }
-            survey.set = &set;
-            survey.protection = protection_of(configuration, set, addresses);
-            survey.asked = is_asked(options, asked, set);
-            survey.together = together.has(set.name);
-            examine_set(survey, state, sandbox, remarks.observer(i));
+            survey.renamed = options.renamed.contains(set.name);
+            survey.action = action_digest(configuration, set);
         });
         remarks.tell(observer);
     };
@@ -696,8 +731,9 @@ WantedVersions wanted_versions(const std::vector<SetSurvey>& surveys) {
         }
         // What runs is as new as the record, or newer: a controller may have died before it wrote that.
         if (!survey.asked || survey.error) {
-            set.filter = WantedFilter::in_force;
+            set.filter = survey.renamed ? WantedFilter::last_good : WantedFilter::in_force;
             set.of_other_sources = survey.examined && survey.examined->of_other_sources;
+            set.action_waits = action_waits(survey);
         } else if (survey.before()) {
             set.filter = WantedFilter::last_good;
         }
@@ -722,9 +758,10 @@ std::optional<Error> first_failure(const std::vector<SetSurvey>& surveys, const 
 Result<CycleReport> run_cycle(control::Kernel& kernel, const Configuration& configuration,
                               const StateDirectory& state, HostAddresses& host, const CycleOptions& options,
                               const control::Observer& observer) {
-    take_over_renamed(configuration, state, observer);
-    SIEVE_ASSIGN(std::vector<SetSurvey> surveys, survey_sets(configuration, state, host, options, observer));
-    return Cycle(kernel, configuration, state, host, options, observer).run(std::move(surveys));
+    CycleOptions after = options;
+    after.renamed.merge(take_over_renamed(configuration, state, observer));
+    SIEVE_ASSIGN(std::vector<SetSurvey> surveys, survey_sets(configuration, state, host, after, observer));
+    return Cycle(kernel, configuration, state, host, after, observer).run(std::move(surveys));
 }
 
 } // namespace sieve::service

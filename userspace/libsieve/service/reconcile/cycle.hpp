@@ -53,6 +53,9 @@ struct CycleOptions {
     // null: whoever is asked about other changes.
     HostAddresses* host_where_none_runs = nullptr;
     CatchUp catch_up{}; // for sets that change in place; null: there are none
+    // Sets that have taken over another set's list (list_owner.hpp): what is in force under their names is
+    // not theirs.
+    std::set<std::string> renamed{};
 };
 
 // What was found out about one set.
@@ -64,6 +67,8 @@ struct SetSurvey {
     std::optional<Error> error{};                      // of a source, a list, or a guard
     std::optional<std::chrono::seconds> retry_after{}; // a server that failed wants to be asked again then
     Protection protection{};
+    std::string action{};              // SetRecord::action, as it is to be
+    bool renamed = false;              // it has just taken over another set's list
     std::optional<SetRecord> staged{}; // the image of a list that has changed, once it is built
     std::chrono::milliseconds building{0};
 
@@ -118,6 +123,7 @@ struct SetReport {
     std::optional<Error> error{};
     std::optional<Guard> guard{};         // that refused it
     std::string accept{};                 // the command that takes the refused list all the same; or empty
+    bool action_waits = false;            // for the list of the set's new sources
     std::optional<SetRecord> last_good{}; // after the cycle
     std::uint64_t entries_before = 0;
     SetTimes times{};

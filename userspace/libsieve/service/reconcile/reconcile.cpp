@@ -154,12 +154,20 @@ class HookPlanner {
             const auto set = wanted_.find(names[i]);
             return set != wanted_.end() && set->second.together;
         };
+        // It is to pass, and does not yet.
+        const auto awaits_friends = [&](std::size_t i) {
+            const kernel::SetInForce* set = now != nullptr ? now->find(names[i]) : nullptr;
+            const auto wanted = wanted_.find(names[i]);
+            return set != nullptr && set->action != SIEVE_ACTION_PASS && passes(i) &&
+                   wanted != wanted_.end() && wanted->second.of_other_sources;
+        };
         std::vector<std::optional<WaitingSet>> waiting(names.size());
         // The first set that keeps this one out.
         const auto keeper_of = [&](std::size_t i) -> std::optional<std::size_t> {
             for (std::size_t k = 0; k < names.size(); k++)
-                if (waiting[k] && ((k < i && passes(k) && control::takes_packets(actions_[i].action)) ||
-                                   (is_together(i) && is_together(k))))
+                if (((waiting[k] || awaits_friends(k)) && k < i && passes(k) &&
+                     control::takes_packets(actions_[i].action)) ||
+                    (waiting[k] && is_together(i) && is_together(k)))
                     return k;
             return std::nullopt;
         };
@@ -176,9 +184,8 @@ class HookPlanner {
             }
         }
         for (std::size_t i = 0; i < names.size(); i++) {
-            if (!waiting[i]) continue;
-            plan_.waiting.push_back(*waiting[i]);
-            if (!passes(i)) continue;
+            if (waiting[i]) plan_.waiting.push_back(*waiting[i]);
+            if (!(waiting[i] ? passes(i) : awaits_friends(i))) continue;
             if (now == nullptr || now->default_action != SIEVE_ACTION_DROP)
                 plan_.default_action = SIEVE_ACTION_PASS;
             if (!first_friend_) first_friend_ = i;
@@ -188,7 +195,7 @@ class HookPlanner {
     [[nodiscard]] bool passes(std::size_t i) const { return actions_[i].action == SIEVE_ACTION_PASS; }
     [[nodiscard]] bool has_image(const std::string& name) const {
         const auto set = wanted_.find(name);
-        return set != wanted_.end() && set->second.has_image();
+        return set != wanted_.end() && set->second.has_image() && !set->second.action_waits;
     }
 
     [[nodiscard]] Status nothing_yet() const {

@@ -40,6 +40,8 @@ struct WantedVersion {
     bool verifiable = true;        // its keys are kept, or will be
     bool together = false;         // it changes together with others (together.hpp)
     bool of_other_sources = false; // none of the set's sources has a part in what is in force
+    bool action_waits =
+        false; // that list had another action: it comes to no hook with the one of the new list
 
     [[nodiscard]] bool has_image() const { return filter == WantedFilter::new_build || !identity.empty(); }
 };

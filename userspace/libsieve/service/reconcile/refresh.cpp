@@ -20,6 +20,7 @@
 #include "libsieve/service/lists/list_file.hpp"
 #include "libsieve/service/live/live_image.hpp"
 #include "libsieve/service/live/live_set.hpp"
+#include "libsieve/service/reconcile/list_owner.hpp"
 #include "libsieve/service/reconcile/together.hpp"
 #include "libsieve/service/safety/acceptance.hpp"
 #include "libsieve/service/sources/origin.hpp"
@@ -134,50 +135,7 @@ void check(const SetConfiguration& set, Examined& examined, const StateDirectory
     examined.refusal = ask(Accepted::yes);
 }
 
-// Nothing where they cannot be looked at.
-std::set<std::string> origins_now(const SetConfiguration& set) {
-    std::set<std::string> all;
-    if (const auto origins = origins_of(set.sources))
-        for (const Origin& origin : *origins) all.insert(origin_identity(origin));
-    return all;
-}
-
-std::set<std::string> origins_then(const SetRecord& record) {
-    std::set<std::string> all;
-    for (const SourceProvenance& source : record.sources) all.insert(source.source);
-    return all;
-}
-
 } // namespace
-
-bool is_of_other_sources(const SetRecord& record, const SetConfiguration& set) {
-    const std::set<std::string> then = origins_then(record);
-    const std::set<std::string> now = origins_now(set);
-    return !then.empty() && !now.empty() &&
-           std::ranges::none_of(now, [&](const std::string& origin) { return then.contains(origin); });
-}
-
-void take_over_renamed(const Configuration& configuration, const StateDirectory& state,
-                       const control::Observer& observer) {
-    std::vector<std::string> gone = state.sets();
-    std::erase_if(gone, [&](const std::string& set) { return configuration.find_set(set) != nullptr; });
-    if (gone.empty()) return;
-    for (const SetConfiguration& set : configuration.sets) {
-        if (live::is_live(set) || set.sources.empty() || state.named(set.name)) continue;
-        const std::set<std::string> origins = origins_now(set);
-        const auto before = std::ranges::find_if(gone, [&](const std::string& name) {
-            const std::optional<SetRecord> record = state.named(name);
-            return record && record->build == digest_of(build_text(set)) && !origins.empty() &&
-                   origins_then(*record) == origins && !live::has_changed_since_image(state, name);
-        });
-        if (before == gone.end() || !state.rename(*before, set.name)) continue;
-        observer.remark(
-            fmt::format("set {}: takes over the list of set {}, which has the same sources and is "
-                        "gone from the configuration",
-                        set.name, *before));
-        gone.erase(before);
-    }
-}
 
 std::uint64_t Examined::entries() const {
     if (!read) return 0;
@@ -190,6 +148,7 @@ tl::expected<Examined, GatherFailure> examine(const SetConfiguration& set, const
     const auto start = std::chrono::steady_clock::now();
     Examined examined;
     examined.before = state.read(set.name, observer.remark);
+    examined.of_other_sources = examined.before && is_of_other_sources(*examined.before, set);
     examined.build = digest_of(build_text(set));
     auto origins = origins_of(set.sources);
     if (!origins) {

@@ -37,14 +37,6 @@ struct Examined {
     [[nodiscard]] std::uint64_t entries() const;
 };
 
-// Whether a list came from none of the sources that the set has now. False where either is unknown.
-[[nodiscard]] bool is_of_other_sources(const SetRecord& record, const SetConfiguration& set);
-
-// Gives each set that has no last good list that of a set which is gone from the configuration, if that one
-// had the same sources and options: it has another name now.
-void take_over_renamed(const Configuration& configuration, const StateDirectory& state,
-                       const control::Observer& observer);
-
 // Asks the set's sources, reads its list if anything has changed, and asks the guards. Changes nothing.
 // Errors: what sources and lists say; a server may say when to ask again.
 [[nodiscard]] tl::expected<Examined, GatherFailure>

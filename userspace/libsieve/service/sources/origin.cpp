@@ -124,6 +124,17 @@ Result<std::vector<Origin>> origins_of(const std::vector<SourceSpec>& sources) {
     return collector.take();
 }
 
+std::set<std::string> source_identities(const std::vector<SourceSpec>& sources) {
+    const Result<std::vector<Origin>> origins = origins_of(sources);
+    if (!origins) return {};
+    std::set<std::string> all;
+    for (const Origin& origin : *origins) all.insert(origin_identity(origin));
+    for (const SourceSpec& source : sources)
+        if (std::holds_alternative<CrowdsecSpec>(source) || std::holds_alternative<BanSpec>(source))
+            all.insert(source_name(source));
+    return all;
+}
+
 std::string origin_name(const Origin& origin) {
     return std::visit([](const auto& one) { return name(one); }, origin);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -50,6 +51,10 @@ using Origin = std::variant<FileOrigin, HttpOrigin, CommandOrigin, OpenOrigin>;
 
 // Tells one origin from another in provenance. Shows no credentials, but changes with them.
 [[nodiscard]] std::string origin_identity(const Origin& origin);
+
+// The identities of what these sources stand for now, with those of streams. None where a folder or a user
+// cannot be looked at.
+[[nodiscard]] std::set<std::string> source_identities(const std::vector<SourceSpec>& sources);
 
 // Whether what comes from there may be a filter image. Files of this host may be.
 [[nodiscard]] bool may_be_image(const Origin& origin);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <utility>
 
 #include <fmt/core.h>
@@ -58,8 +59,10 @@ Result<bool> BanLedger::open_anew() {
         const int error = errno;
         log_.reset();
         inode_ = 0;
-        if (error == ENOENT) return false;
-        return fault(path_, "cannot be read", error);
+        const bool leads_nowhere =
+            ::stat(folder_.c_str(), &info) != 0 && ::lstat(folder_.c_str(), &info) == 0;
+        if (error == ENOENT && !leads_nowhere) return false;
+        return fault(leads_nowhere ? folder_ : path_, "cannot be read", error);
     }
     if (log_ && inode_ == info.st_ino && static_cast<std::uint64_t>(info.st_size) >= log_->bytes())
         return true;
@@ -127,6 +130,15 @@ Status BanLedger::tidy(live::Time now) {
     auto created = RecordLog::create(path_, ledger_kind, {{change_record, bytes}});
     if (!created) return kernel_refused(std::move(created.error().message));
     return {};
+}
+
+Status BanLedger::take_over(const std::string& other) {
+    SIEVE_ASSIGN(const UniqueFd held, lock());
+    const std::string before = folder_ + "/" + other;
+    if (::renameat2(AT_FDCWD, before.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE) == 0)
+        return ::fsync(held.get()) == 0 ? Status() : fault(folder_, "cannot be written", errno);
+    if (errno == ENOENT) return {}; // nobody was ever banned
+    return fault(path_, fmt::format("{} cannot take its place", printable(before)), errno);
 }
 
 } // namespace sieve::service

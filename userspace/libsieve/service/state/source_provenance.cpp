@@ -8,4 +8,10 @@ FileStamp stamp_of(const struct stat& info) {
             std::int64_t{info.st_ctim.tv_sec} * 1'000'000'000 + info.st_ctim.tv_nsec};
 }
 
+std::set<std::string> identities_of(const std::vector<SourceProvenance>& sources) {
+    std::set<std::string> all;
+    for (const SourceProvenance& source : sources) all.insert(source.source);
+    return all;
+}
+
 } // namespace sieve::service

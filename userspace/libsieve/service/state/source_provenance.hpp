@@ -6,7 +6,9 @@
 #include <sys/stat.h>
 
 #include <cstdint>
+#include <set>
 #include <string>
+#include <vector>
 
 namespace sieve::service {
 
@@ -34,5 +36,7 @@ struct SourceProvenance {
 
     [[nodiscard]] friend bool operator==(const SourceProvenance&, const SourceProvenance&) = default;
 };
+
+[[nodiscard]] std::set<std::string> identities_of(const std::vector<SourceProvenance>& sources);
 
 } // namespace sieve::service

@@ -38,7 +38,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SourceProvenance, source, digest, bytes, etag
 // What an earlier version did not write is as if it were not there.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(SetRecord, identity, build, list_digest, entries, keys,
                                                 skipped, bytes, expected_fpr, built_at, exact, left_out,
-                                                accepted, sources)
+                                                accepted, sources, action)
 
 namespace {
 
@@ -770,14 +770,32 @@ std::vector<std::string> StateDirectory::sets() const {
     return {all.begin(), all.end()};
 }
 
-bool StateDirectory::rename(const std::string& set, const std::string& to) const {
-    std::error_code error;
+bool StateDirectory::put_in_place(const std::string& set, const std::string& to,
+                                  void (*put)(const std::filesystem::path& from,
+                                              const std::filesystem::path& to,
+                                              std::error_code& error)) const {
+    bool any = false;
     for (const std::string& root : roots()) {
-        if (!std::filesystem::exists(folder_in(root, set), error)) continue;
-        std::filesystem::rename(folder_in(root, set), folder_in(root, to), error);
+        std::error_code error;
+        std::filesystem::remove_all(folder_in(root, to), error);
+        if (error || !std::filesystem::exists(folder_in(root, set), error)) continue;
+        put(folder_in(root, set), folder_in(root, to), error);
         if (error) return false;
+        any = true;
     }
-    return true;
+    return any;
+}
+
+bool StateDirectory::rename(const std::string& set, const std::string& to) const {
+    return put_in_place(set, to, &std::filesystem::rename);
+}
+
+bool StateDirectory::copy(const std::string& set, const std::string& to) const {
+    return put_in_place(
+        set, to,
+        [](const std::filesystem::path& from, const std::filesystem::path& to, std::error_code& error) {
+            std::filesystem::copy(from, to, std::filesystem::copy_options::recursive, error);
+        });
 }
 
 void StateDirectory::forget_all_but(const std::vector<std::string>& sets) const {

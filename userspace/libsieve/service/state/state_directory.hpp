@@ -24,6 +24,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -59,6 +60,7 @@ struct SetRecord {
     std::vector<std::string> left_out{};
     std::string accepted{}; // list_digest, if a person accepted the list, which a guard had refused
     std::vector<SourceProvenance> sources{};
+    std::string action{}; // digest of action_text(), as it was in force with this list; empty: unknown
 };
 
 // A hook that the service put its program or table on. It takes away no other.
@@ -114,8 +116,10 @@ class StateDirectory {
 
     // Those that it has something of.
     [[nodiscard]] std::vector<std::string> sets() const;
-    // Gives all of a set to another one, of which it has nothing. False: it stays where it is.
+    // Gives all of a set to another one, in place of whatever that one has; or a copy of it. False: it cannot
+    // be done, or there is nothing of the first one.
     [[nodiscard]] bool rename(const std::string& set, const std::string& to) const;
+    [[nodiscard]] bool copy(const std::string& set, const std::string& to) const;
 
     // The newest record that can be understood, whatever became of the files that it names.
     [[nodiscard]] std::optional<SetRecord> named(const std::string& set) const;
@@ -200,6 +204,10 @@ class StateDirectory {
     void note_trouble(std::optional<std::string> why) const;
     void tell(const std::string& text) const;
 
+    [[nodiscard]] bool put_in_place(const std::string& set, const std::string& to,
+                                    void (*put)(const std::filesystem::path& from,
+                                                const std::filesystem::path& to,
+                                                std::error_code& error)) const;
     [[nodiscard]] std::vector<std::string> roots() const; // that can be read: the directory, the spare folder
     [[nodiscard]] std::string root_with(const std::string& set, const std::string& identity) const;
     [[nodiscard]] std::string file_of(const std::string& set, const std::string& identity,

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/reconcile/list_owner.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "libsieve/service/config/configuration_text.hpp"
+#include "libsieve/service/live/live_set.hpp"
+#include "libsieve/service/live/range_set_configuration.hpp"
+#include "libsieve/service/sources/origin.hpp"
+#include "libsieve/service/state/ban_ledger.hpp"
+#include "libsieve/util/digest.hpp"
+
+namespace sieve::service {
+
+namespace {
+
+// As a record names them, exceptions among them.
+std::set<std::string> sources_now(const SetConfiguration& set) {
+    std::set<std::string> all = source_identities(set.sources);
+    if (!all.empty() && !set.feed.except.empty()) all.insert(origin_identity(FileOrigin{set.feed.except}));
+    return all;
+}
+
+// Lists that are no longer of the sets that they are kept for.
+class FreeLists {
+  public:
+    FreeLists(const Configuration& configuration, const StateDirectory& state) : state_(state) {
+        for (const std::string& name : state.sets()) {
+            std::optional<SetRecord> record = state.named(name);
+            if (!record || record->sources.empty()) continue;
+            const SetConfiguration* set = configuration.find_set(name);
+            if (set == nullptr || shares_no_source(*record, *set)) free_.emplace(name, std::move(*record));
+        }
+    }
+
+    [[nodiscard]] bool any() const { return !free_.empty(); }
+    // Whether the set has a list that nobody else may take.
+    [[nodiscard]] bool has_its_own(const std::string& set) const {
+        return !free_.contains(set) && !taken_.contains(set) && state_.named(set).has_value();
+    }
+    // The one that had the set's sources, of which the set's options may make the same filter. Without such
+    // options, it is built anew.
+    [[nodiscard]] std::optional<std::string> take_for(const SetConfiguration& set, bool same_options) {
+        const std::set<std::string> sources = sources_now(set);
+        std::vector<std::string> found;
+        for (const auto& [name, record] : free_) {
+            const bool fits = !taken_.contains(name) && identities_of(record.sources) == sources &&
+                              (!same_options || record.build == digest_of(build_text(set)));
+            // Only a set that changes in place knows what its image lacks.
+            if (fits && (live::is_live(set) || !live::has_changed_since_image(state_, name, record)))
+                found.push_back(name);
+        }
+        // Two streams of one server, or two ledgers of bans, hold different lists.
+        const bool sure = found.size() == 1 || (found.size() > 1 && same_options && !follows_stream(set));
+        if (!sure) return std::nullopt;
+        taken_.insert(found.front());
+        return found.front();
+    }
+
+  private:
+    static bool shares_no_source(const SetRecord& record, const SetConfiguration& set) {
+        const std::set<std::string> then = identities_of(record.sources);
+        const std::set<std::string> now = sources_now(set);
+        return !now.empty() &&
+               std::ranges::none_of(now, [&](const std::string& source) { return then.contains(source); });
+    }
+
+    const StateDirectory& state_;
+    std::map<std::string, SetRecord> free_;
+    std::set<std::string> taken_;
+};
+
+// No set has such a name.
+std::string on_its_way(const std::string& set) {
+    return "." + set;
+}
+
+bool rename_all_of(const SetConfiguration& set, const std::string& from, const std::string& to,
+                   const StateDirectory& state) {
+    if (!state.rename(from, to)) return false;
+    if (follows_stream(set)) (void)state.rename(live::range_set_name(from), live::range_set_name(to));
+    return true;
+}
+
+} // namespace
+
+bool is_of_other_sources(const SetRecord& record, const SetConfiguration& set) {
+    const std::set<std::string> now = sources_now(set);
+    return !now.empty() && std::ranges::any_of(record.sources, [&](const SourceProvenance& source) {
+        return !now.contains(source.source);
+    });
+}
+
+std::set<std::string> take_over_renamed(const Configuration& configuration, const StateDirectory& state,
+                                        const control::Observer& observer) {
+    FreeLists free(configuration, state);
+    if (!free.any()) return {};
+    std::map<const SetConfiguration*, std::string> before; // the name that the set's list has now
+    for (const bool same_options : {true, false})
+        for (const SetConfiguration& set : configuration.sets) {
+            if (set.sources.empty() || before.contains(&set) || free.has_its_own(set.name)) continue;
+            if (auto name = free.take_for(set, same_options)) before.emplace(&set, std::move(*name));
+        }
+    // Sets may have exchanged their names.
+    std::erase_if(before, [&](const auto& one) {
+        const auto& [set, name] = one;
+        if (follows_bans(*set))
+            if (const Status moved = BanLedger(state.path(), set->name).take_over(name); !moved) {
+                observer.remark(fmt::format("set {}: {}; the bans of set {} stay where they are", set->name,
+                                            moved.error().message, name));
+                return true;
+            }
+        return !rename_all_of(*set, name, on_its_way(name), state);
+    });
+    std::set<std::string> taken;
+    for (const auto& [set, name] : before) {
+        if (!rename_all_of(*set, on_its_way(name), set->name, state)) continue;
+        taken.insert(set->name);
+        observer.remark(fmt::format("set {}: takes over the list of set {}, which had the same sources",
+                                    set->name, name));
+    }
+    for (const SetConfiguration& set : configuration.sets) {
+        if (set.sources.empty() || follows_stream(set) || state.named(set.name)) continue;
+        const auto twin = std::ranges::find_if(before, [&](const auto& one) {
+            const SetConfiguration& other = *one.first;
+            return taken.contains(other.name) && sources_now(other) == sources_now(set) &&
+                   build_text(other) == build_text(set) && !live::is_live(other);
+        });
+        if (twin == before.end() || !state.copy(twin->first->name, set.name)) continue;
+        observer.remark(fmt::format("set {}: begins with the list of set {}, which has the same sources",
+                                    set.name, twin->first->name));
+    }
+    return taken;
+}
+
+} // namespace sieve::service

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Whose a last good list is, after the configuration has changed: a set may have other sources now, and
+// another set may have the sources that it had.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "libsieve/control/spec/observer.hpp"
+#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/state/state_directory.hpp"
+
+namespace sieve::service {
+
+// Whether the list came from a source that the set no longer has. False where its sources, then or now, are
+// unknown.
+[[nodiscard]] bool is_of_other_sources(const SetRecord& record, const SetConfiguration& set);
+
+// Gives each set that has no list of its own sources the one of the set that had these sources before and has
+// them no more: it has another name now. Several sets may share what was one. Returns the sets that got a
+// list; what is in force under their names is not theirs.
+[[nodiscard]] std::set<std::string> take_over_renamed(const Configuration& configuration,
+                                                      const StateDirectory& state,
+                                                      const control::Observer& observer);
+
+} // namespace sieve::service
