@@ -63,6 +63,7 @@ TEST_F(StatisticsTest, CountsARefreshForEachSetThatWasAsked) {
                    report_of("not", SetOutcome::unchanged)};
     report.sets[0].last_good = SetRecord{.identity = "id", .entries = 7};
     report.sets[1].guard = Guard::shrink;
+    report.sets[1].action_waits = true;
     report.sets[1].error = Error{ErrorKind::bad_input, "too small"};
     report.sets[0].times = {.fetching = 1s, .reading = 200ms, .building = 300ms};
     report.changed = true;
@@ -84,6 +85,8 @@ TEST_F(StatisticsTest, CountsARefreshForEachSetThatWasAsked) {
     EXPECT_EQ(refused.refusals[static_cast<std::size_t>(Guard::shrink)], 1U);
     EXPECT_EQ(refused.last->message, "too small");
     EXPECT_FALSE(refused.confirmed);
+    EXPECT_TRUE(refused.action_waits);
+    EXPECT_FALSE(asked.action_waits);
     EXPECT_FALSE(record.sets.at("not").last);
 }
 

@@ -263,6 +263,16 @@ TEST(StatusJson, TellsWhatRepliesLack) {
     EXPECT_EQ(json["problems"][1]["kind"], "flows-full");
 }
 
+TEST(StatusPage, SaysThatANewActionWaits) {
+    SamplePage sample;
+    sample.add_hook("eth0", HookPoint::xdp, {sample_set("bad", 0, 1000, 1e-5, false, 1h)}, 1000);
+    EXPECT_TRUE(nlohmann::json::parse(status_json(sample.snapshot))["problems"].empty());
+    sample.snapshot.record.sets["bad"].action_waits = true;
+    const auto json = nlohmann::json::parse(status_json(sample.snapshot));
+    ASSERT_EQ(json["problems"].size(), 1U) << json["problems"];
+    EXPECT_EQ(json["problems"][0]["kind"], "action-waiting");
+}
+
 // Half of the room is used, or a flow found none: what is said of answers holds in each case.
 TEST(StatusJson, TellsWhenFlowsFindNoRoom) {
     SamplePage sample;

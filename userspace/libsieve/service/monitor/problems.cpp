@@ -113,6 +113,11 @@ void add_list(std::vector<Problem>& problems, const SetConfiguration& set, const
         problems.push_back({Severity::warning, "refresh-failed", subject,
                             fmt::format("The last refresh, {}, failed. {} {}", ago(history.last->at, now),
                                         sentence(history.last->message, subject), what_stays(history, now))});
+    if (history.action_waits)
+        problems.push_back(
+            {Severity::warning, "action-waiting", subject,
+             "Its new action comes into force with the list of its new sources. Until then, list and "
+             "action stay as they are."});
     if (is_stale(set, history, now))
         problems.push_back(
             {Severity::warning, "list-stale", subject,

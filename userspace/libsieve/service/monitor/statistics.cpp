@@ -148,6 +148,7 @@ void Statistics::note_cycle(const CycleReport& report, const CycleTimes& times) 
         if (hook.plan.otherwise) record_.otherwise[id] = hook.plan.otherwise->message;
     }
     for (const SetReport& set : report.sets) {
+        record_.sets[set.name].action_waits = set.action_waits;
         if (!times.asked.contains(set.name)) {
             // A set that was not asked may still have failed to come in force, or be known from earlier.
             if (set.last_good) record_.sets[set.name].last_good = set.last_good;

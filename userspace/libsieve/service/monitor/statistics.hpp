@@ -103,6 +103,7 @@ struct SetHistory {
     // What the sources held when visit N began is known once `ended` is N.
     std::uint64_t begun = 0, ended = 0;
     std::optional<SetRecord> last_good{};
+    bool action_waits = false; // for the list of the set's new sources
     TimeSum fetching{}, building{}, testing{};
     std::uint64_t live_changes = 0;
     std::uint64_t live_inserted = 0, live_deleted = 0; // keys
