@@ -306,6 +306,7 @@ __noinline int sieve_parse_ipv6(SIEVE_CONTEXT* ctx, struct sieve_parsed* parsed,
         type = header->next;
         cursor += bytes;
         available -= bytes;
+        if (cursor > end || available < 0) return 0;
     }
     parsed->outcome = SIEVE_OUTCOME_LONG_CHAIN;
     return 0;

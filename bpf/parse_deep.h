@@ -167,6 +167,8 @@ static __always_inline void sieve_deep_ipv6(struct sieve_walk* walk, struct siev
     walk->available = sieve_ipv6_payload(walk->ctx, parsed, &ip);
     walk->next = ip.nexthdr;
     bpf_loop(SIEVE_MAX_EXTENSIONS, sieve_walk_extension, walk, 0);
+    if (walk->outcome == SIEVE_OUTCOME_COMPLETE && (walk->available < 0 || walk->at > parsed->bytes))
+        walk->outcome = SIEVE_OUTCOME_CUT_CHAIN;
     if (walk->outcome == SIEVE_OUTCOME_FRAGMENT)
         sieve_take_later_fragment(walk->next, parsed);
     else if (walk->outcome != SIEVE_OUTCOME_COMPLETE)

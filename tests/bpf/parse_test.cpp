@@ -117,6 +117,8 @@ std::vector<Packet> corpus() {
         Ethernet{} / IPv6{.hop_limit = 255} / Icmp6{.type = 135},
         Ethernet{} / IPv6{} / Extension{.type = 0} / Extension{.type = 43, .units = 2} / Tcp{},
         Ethernet{} / IPv6{} / Extension{.type = 51, .units = 4} / Udp{},
+        Ethernet{} / IPv6{} / Extension{.units = 4} / Icmp6{},
+        tagged(9, IPv6{}) / Extension{.units = 4} / Icmp6{},
         Ethernet{} / IPv6{} / Extension{.type = 43, .units = 4, .route = 4, .left = 1} / Udp{},
         Ethernet{} / IPv6{} / Fragment6{} / Udp{},
         Ethernet{} / IPv6{} / Fragment6{.more = true} / Extension{} / Udp{},
@@ -299,6 +301,30 @@ TEST_P(Parse, Ipv6ExtensionChainsUpToTheBound) {
     expect(Ethernet{} / IPv6{} / Extension{.type = 0, .units = 200} / Extension{.type = 60, .units = 100} /
                Tcp{},
            SIEVE_OUTCOME_COMPLETE, SIEVE_FIELD_ALL);
+}
+
+// Whatever follows it: a protocol without ports asks for no byte.
+TEST_P(Parse, AnExtensionHeaderThatIsNotWhole) {
+    for (const int before : {0, 1, 20}) {
+        SCOPED_TRACE(before);
+        const Packet whole = chain(before, Extension{.units = 3}) / Icmp6{};
+        Bytes bytes = whole.bytes();
+        bytes.resize(bytes.size() - Packet{Icmp6{}}.bytes().size());
+        for (const bool cut : {false, true}) {
+            if (cut) bytes.pop_back();
+            const Parsed parsed = seen(bytes);
+            EXPECT_EQ(parsed.outcome, cut ? SIEVE_OUTCOME_CUT_CHAIN : SIEVE_OUTCOME_COMPLETE);
+            EXPECT_EQ(parsed, parse_by_model(bytes));
+        }
+    }
+    for (const std::uint16_t bytes : {8, 31}) {
+        expect(Ethernet{} / IPv6{.length = bytes} / Extension{.units = 3} / Icmp6{}, SIEVE_OUTCOME_CUT_CHAIN,
+               addresses);
+        expect(tagged(9, IPv6{.length = bytes}) / Extension{.units = 3} / Icmp6{}, SIEVE_OUTCOME_CUT_CHAIN,
+               addresses);
+    }
+    expect(Ethernet{} / IPv6{.length = 32} / Extension{.units = 3} / Icmp6{}, SIEVE_OUTCOME_COMPLETE,
+           with_proto);
 }
 
 // Mobility, HIP and Shim6 are upper protocols to Linux, which hands them to raw sockets and looks no further.

@@ -131,6 +131,7 @@ Parsed ipv6(const Reader& read, std::size_t at) {
         type = read.number(next, 1);
         next += bytes;
     }
+    if (next > end || !read.holds(0, next)) return parsed; // the last extension header is not whole
     if (type == 58 && read.number(at + 7, 1) == 255 && next + 1 <= end && !routed) {
         if (!read.holds(next, 1)) { // it may be neighbour discovery
             parsed.have |= SIEVE_FIELD_PROTO;

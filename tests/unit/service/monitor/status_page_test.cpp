@@ -265,9 +265,9 @@ TEST(StatusJson, TellsWhatRepliesLack) {
 
 TEST(StatusPage, SaysThatANewActionWaits) {
     SamplePage sample;
-    sample.add_hook("eth0", HookPoint::xdp, {sample_set("bad", 0, 1000, 1e-5, false, 1h)}, 1000);
+    SetHistory& history = sample.add_list("bad", "/lists/bad.txt", 1000, 1min);
     EXPECT_TRUE(nlohmann::json::parse(status_json(sample.snapshot))["problems"].empty());
-    sample.snapshot.record.sets["bad"].action_waits = true;
+    history.action_waits = true;
     const auto json = nlohmann::json::parse(status_json(sample.snapshot));
     ASSERT_EQ(json["problems"].size(), 1U) << json["problems"];
     EXPECT_EQ(json["problems"][0]["kind"], "action-waiting");
