@@ -112,6 +112,12 @@ TEST_F(Swap, NeitherActionNorVerificationComesByASwap) {
     SetSpec action = feed("bad");
     action.action = WantedAction{SIEVE_ACTION_PASS, {}};
     refused(action, ErrorKind::invalid_request);
+    SetSpec ports = feed("bad");
+    ports.condition.fields = SIEVE_FIELD_DPORT;
+    refused(ports, ErrorKind::invalid_request);
+    SetSpec replies = feed("bad");
+    replies.keeps_replies_out = true;
+    refused(replies, ErrorKind::invalid_request);
     kernel.put_filter(kernel.running.table.sets[1].map_id,
                       Image::load(files.image("old.sieve", {"192.0.2.7"}, filter)).value());
     SetSpec verified = feed("bad");
@@ -119,6 +125,32 @@ TEST_F(Swap, NeitherActionNorVerificationComesByASwap) {
     verified.verify = Verification{};
     refused(verified, ErrorKind::invalid_request);
     EXPECT_EQ(kernel.count("trial"), 0U);
+}
+
+TEST_F(Swap, PacketsAreAskedForTheSameKey) {
+    FeedSpec flows;
+    flows.fields = SIEVE_FIELD_SRC | SIEVE_FIELD_DPORT;
+    const Image in_force = Image::load(files.image("flows", {"192.0.2.1 443"}, flows)).value();
+    std::vector<std::string> remarks;
+    Observer observer;
+    observer.remark = [&](const std::string& text) { remarks.push_back(text); };
+    const auto fields = [&](const SetSpec& spec) {
+        remarks.clear();
+        kernel.put_filter(kernel.running.table.sets[1].map_id, in_force);
+        const auto swapped = swap(kernel, eth0, spec, observer);
+        return swapped ? swapped->set.image.lookup().fields : 0;
+    };
+    // A feed is read for it.
+    EXPECT_EQ(fields(Files::set("bad", files.feed("new", {"192.0.2.1 80"}))), flows.fields);
+    EXPECT_TRUE(remarks.empty());
+    // Whoever says it may change it, and an image may.
+    SetSpec chosen = feed("bad");
+    chosen.feed.chosen = {"key"};
+    EXPECT_EQ(fields(chosen), SIEVE_FIELD_SRC);
+    EXPECT_EQ(remarks,
+              std::vector<std::string>{"set bad: packets are asked for src now, and were for src,dport"});
+    EXPECT_EQ(fields(Files::set("bad", files.image("other", {"192.0.2.1"}))), SIEVE_FIELD_SRC);
+    EXPECT_EQ(remarks.size(), 1U);
 }
 
 TEST_F(Swap, ASetThatIsNotInForceIsToldFromThoseThatAre) {

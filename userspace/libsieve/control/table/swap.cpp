@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/control/table/swap.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include <fmt/core.h>
@@ -13,37 +15,37 @@
 #include "libsieve/control/table/end_probation.hpp"
 #include "libsieve/control/table/hit_marks.hpp"
 #include "libsieve/control/table/prepare.hpp"
+#include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 
 namespace sieve::control {
 
-namespace {
-
-// Whether all that the set in force matches is a member, without verification.
-Result<bool> is_exact(Kernel& kernel, const kernel::SetInForce& set) {
-    SIEVE_ASSIGN(const kernel::FilterHeader filter, kernel.read_filter(set.map_id));
-    return kind_of(filter.lookup).exact() != nullptr;
-}
-
-} // namespace
-
 Result<Swapped> swap(Kernel& kernel, const HookName& name, SetSpec spec, const Observer& observer,
                      const Safety& safety) {
-    if (spec.action)
-        return invalid_request(fmt::format(
-            "set {}: a swap changes the filter only, neither the action nor the order", spec.name));
+    if (spec.action || spec.keeps_replies_out || spec.condition.fields != 0)
+        return invalid_request(
+            fmt::format("set {}: a swap changes the filter only, neither the action nor what it "
+                        "is for, nor the order",
+                        spec.name));
     SIEVE_TRY(check_names({&spec, 1}));
     HookName at = name;
     bool was_verified = false;
+    std::optional<std::uint32_t> fields; // that packets were asked for
     {
         SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name, spec.name));
         at.point = hook.point;
         SIEVE_TRY(refuse_on_probation(kernel, hook));
         SIEVE_ASSIGN(const TableWithSet now, table_with(kernel, hook, spec.name));
         was_verified = now.verified();
+        const Result<kernel::FilterHeader> filter = kernel.read_filter(now.set.map_id);
+        if (filter) fields = filter->lookup.fields;
+        // A feed is read for the same key, unless another was chosen.
+        if (fields && std::ranges::find(spec.feed.chosen, "key") == spec.feed.chosen.end())
+            spec.feed.fields = *fields;
+        // All that a set of an exact kind matches is a member, without verification.
         if (spec.verify && !was_verified) {
-            SIEVE_ASSIGN(const bool exact, is_exact(kernel, now.set));
-            if (!exact)
+            if (!filter) return tl::unexpected(filter.error());
+            if (kind_of(filter->lookup).exact() == nullptr)
                 return invalid_request(fmt::format(
                     "set {} is not verified; load the table again with `verify` to change that", spec.name));
         }
@@ -75,6 +77,9 @@ Result<Swapped> swap(Kernel& kernel, const HookName& name, SetSpec spec, const O
     SIEVE_TRY(
         replace_keeping_hits(kernel, hook, {&set, 1}, [&] { return kernel.replace_table(hook, now.table); }));
     const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
+    if (const std::uint32_t now_asked = set.image.lookup().fields; fields && now_asked != *fields)
+        observer.remark(fmt::format("set {}: packets are asked for {} now, and were for {}", spec.name,
+                                    format_fields(now_asked), format_fields(*fields)));
     return Swapped{.point = hook.point,
                    .set = std::move(set),
                    .milliseconds = taken.count(),

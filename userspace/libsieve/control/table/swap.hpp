@@ -23,9 +23,10 @@ struct Swapped {
 
 // A verified set stays verified, unless its new filter is of an exact kind, which has nothing to verify; and
 // a set of an exact kind may become a verified filter. Another unverified set stays unverified. Errors:
-// not_attached, no_such_set; unconfirmed; lockout; invalid_request for an action, or for verification that
-// the set in force does not have; changed_meanwhile if somebody loaded the set anew while the new filter was
-// made and so switched its verification on or off.
+// not_attached, no_such_set; unconfirmed; lockout; invalid_request for an action or a condition, or for
+// verification that the set in force does not have; changed_meanwhile if somebody loaded the set anew while
+// the new filter was made and so switched its verification on or off. A feed is read for the key in force,
+// unless its key was chosen; a remark tells that packets are asked for another one.
 [[nodiscard]] Result<Swapped> swap(Kernel& kernel, const HookName& hook, SetSpec spec,
                                    const Observer& observer, const Safety& safety = {});
 
