@@ -682,6 +682,25 @@ TEST_F(CycleTest, ListsFollowNamesThatMoveOn) {
     EXPECT_FALSE(done({.ask = Ask::nothing, .on_failure = OnFailure::go_on}).changed);
 }
 
+// The old friends have a set of their own now, behind the one that they were in.
+TEST_F(CycleTest, ASetThatWaitsKeepsAListThatAnotherSetHasToo) {
+    SetConfiguration& set = configuration.sets[0];
+    set.action = control::WantedAction{SIEVE_ACTION_PASS};
+    done();
+    SetConfiguration friends = set;
+    friends.name = "friends";
+    set.action = control::WantedAction{SIEVE_ACTION_DROP};
+    set.sources = {FileSpec{files.path("foes.txt")}};
+    configuration.sets.push_back(std::move(friends));
+    configuration.interfaces[0].sets = {"a", "friends", "b"};
+    done({.on_failure = OnFailure::go_on}); // the file is not there
+    EXPECT_EQ(kernel.running.table.find("a")->action, SIEVE_ACTION_PASS);
+    EXPECT_EQ(kernel.running.table.find("friends")->action, SIEVE_ACTION_PASS);
+    files.feed("foes.txt", {"192.0.2.66"});
+    done({.on_failure = OnFailure::go_on});
+    EXPECT_EQ(kernel.running.table.find("a")->action, SIEVE_ACTION_DROP);
+}
+
 // Such as by ports.
 TEST_F(CycleTest, SetsThatOneWasSplitIntoHaveItsList) {
     const std::string identity = done().sets[0].last_good->identity;

@@ -81,10 +81,13 @@ std::string on_its_way(const std::string& set) {
     return "." + set;
 }
 
-bool rename_all_of(const SetConfiguration& set, const std::string& from, const std::string& to,
-                   const StateDirectory& state) {
-    if (!state.rename(from, to)) return false;
-    if (follows_stream(set)) (void)state.rename(live::range_set_name(from), live::range_set_name(to));
+bool move_all_of(const SetConfiguration& set, const std::string& from, const std::string& to,
+                 const StateDirectory& state, bool copies = false) {
+    const auto move = [&](const std::string& one, const std::string& other) {
+        return copies ? state.copy(one, other) : state.rename(one, other);
+    };
+    if (!move(from, to)) return false;
+    if (follows_stream(set)) (void)move(live::range_set_name(from), live::range_set_name(to));
     return true;
 }
 
@@ -107,6 +110,8 @@ std::set<std::string> take_over_renamed(const Configuration& configuration, cons
             if (set.sources.empty() || before.contains(&set) || free.has_its_own(set.name)) continue;
             if (auto name = free.take_for(set, same_options)) before.emplace(&set, std::move(*name));
         }
+    std::set<std::string> named; // sets that get another list
+    for (const auto& [set, name] : before) named.insert(set->name);
     // Sets may have exchanged their names.
     std::erase_if(before, [&](const auto& one) {
         const auto& [set, name] = one;
@@ -116,11 +121,13 @@ std::set<std::string> take_over_renamed(const Configuration& configuration, cons
                                             moved.error().message, name));
                 return true;
             }
-        return !rename_all_of(*set, name, on_its_way(name), state);
+        // A set that waits for the list of its new sources has the old one until then.
+        const bool waits = configuration.find_set(name) != nullptr && !named.contains(name);
+        return !move_all_of(*set, name, on_its_way(name), state, waits);
     });
     std::set<std::string> taken;
     for (const auto& [set, name] : before) {
-        if (!rename_all_of(*set, on_its_way(name), set->name, state)) continue;
+        if (!move_all_of(*set, on_its_way(name), set->name, state)) continue;
         taken.insert(set->name);
         observer.remark(fmt::format("set {}: takes over the list of set {}, which had the same sources",
                                     set->name, name));
