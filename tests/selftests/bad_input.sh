@@ -200,6 +200,11 @@ usage() {
     refused 2 sieve build --kind round -o "$WORK/new.sieve" "$DATA/ipsum.txt"
     refused_with 2 'xdp-sieve build --help' sieve build "$DATA/ipsum.txt"
     refused 2 sieve build --fpr many -o "$WORK/new.sieve" "$DATA/ipsum.txt"
+    ln -s new.sieve "$WORK/link"
+    refused 2 sieve build --skip-invalid -o "$WORK/new.sieve" --skipped "$WORK/./new.sieve" "$DATA/ipsum.txt"
+    touch "$WORK/new.sieve"
+    refused 2 sieve build --skip-invalid -o "$WORK/link" --skipped "$WORK/new.sieve" "$DATA/ipsum.txt"
+    rm "$WORK/link" "$WORK/new.sieve"
     refused 2 sieve load "$IN_IF" "bad=$DATA/ipsum.txt,fpr=many"
     refused 2 sieve load "$IN_IF" "bad=$DATA/ipsum.txt,fpr=2"
     refused 2 sieve swap "$IN_IF" "bad=$DATA/ipsum.txt,bits-per-key=1e9"
@@ -221,6 +226,15 @@ bad_keys() {
 
 unwritable() {
     refused 3 sieve build -o "$WORK/no/folder/new.sieve" "$DATA/ipsum.txt"
+    cp "$DATA/ipsum.txt" "$WORK/list"
+    refused 3 sieve build -o "$WORK/list" "$WORK/list"
+    refused 3 sieve build -o "$WORK/list" --except "$WORK/list" "$DATA/ipsum.txt"
+    refused 3 sieve build -o "$WORK/new.sieve" --skip-invalid --skipped "$WORK/list" "$WORK/list"
+    refused 3 sieve build -o "$WORK/new.sieve" --skip-invalid --except "$WORK/list" --skipped "$WORK/list" \
+        "$DATA/ipsum.txt"
+    refused 3 sieve build -o "$WORK/new.sieve" --skip-invalid --force --except "$WORK/list" --skipped "$WORK/list" \
+        "$DATA/ipsum.txt"
+    cmp "$DATA/ipsum.txt" "$WORK/list"
 }
 
 # Linux allows names that JSON does not. Bytes that are not UTF-8 are replaced, and the answer stays valid JSON.

@@ -98,7 +98,28 @@ senseless_limits_are_refused() {
     [ -z "$(program_id)" ]
 }
 
+# Packets that came an hour after each other meet the limit at once, and the command says so.
+replayed_packets_meet_it_at_once() {
+    PYTHONPATH=$here python3 -B - "$WORK/pcap" <<'END'
+import struct, sys
+from traffic import udp_packet
+frame = bytes(12) + b"\x08\0" + udp_packet("192.0.2.1", "203.0.113.1", b"", (1, 2))
+with open(sys.argv[1], "wb") as out:
+    out.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
+    for hour in range(9):
+        out.write(struct.pack("<IIII", hour * 3600, 0, len(frame), len(frame)) + frame)
+END
+    echo 192.0.2.1 >"$WORK/one"
+    "$SIEVE" --json replay "odd=$WORK/one,limit=1/2" --pcap "$WORK/pcap" >"$WORK/out" 2>"$WORK/err"
+    jq -s -e 'map(.verdict) | .[:2] == ["pass", "pass"] and .[8] == "drop"' "$WORK/out" >/dev/null ||
+        fail "$(cat "$WORK/out")"
+    [ "$(grep -c 'at the pace of this replay' "$WORK/err")" = 1 ] || fail "says $(cat "$WORK/err")"
+    "$SIEVE" replay "odd=$WORK/one" --pcap "$WORK/pcap" >"$WORK/out" 2>"$WORK/err"
+    ! grep -q pace "$WORK/err" || fail "says $(cat "$WORK/err")"
+}
+
 ktap_run \
     "a burst passes and the rest is dropped" a_burst_passes_and_the_rest_is_dropped \
     "a limit from a configuration" a_configured_limit \
-    "senseless limits are refused" senseless_limits_are_refused
+    "senseless limits are refused" senseless_limits_are_refused \
+    "packets of a capture meet a limit at once" replayed_packets_meet_it_at_once

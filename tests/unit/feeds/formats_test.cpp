@@ -260,6 +260,30 @@ TEST(Formats, OddListsAreReadRight) {
          src, "auto", "192.0.2.1; 192.0.2.8-192.0.2.15; 198.51.100.1-198.51.100.3"},
         {"delete element ip t other { 192.0.2.1 }\nadd element ip t bad { 192.0.2.2 }\n", src, "nft:bad",
          "192.0.2.2"},
+        // What takes nothing out: other sets, what comes before all elements, and rules.
+        {"add table ip t\ndelete table ip t\nadd element ip t bad { 192.0.2.1 }\nflush table ip t\n"
+         "delete set ip t other\ndelete chain ip t c\ndestroy map ip t m\nadd element ip t bad { 192.0.2.2 "
+         "}\n",
+         src, "auto", "192.0.2.1; 192.0.2.2"},
+        {"add set ip t bad { elements = { 192.0.2.1 } }\nadd element ip t bad { 192.0.2.2 }\n", src,
+         "nft:bad", "192.0.2.1; 192.0.2.2"},
+        // Lists with names, and who uses them.
+        {"define evil = { 192.0.2.1 }\nset bad { type ipv4_addr; elements = $evil }\n"
+         "add element ip t bad $evil\n",
+         src, "auto", "192.0.2.1"},
+        {"define bad = { 192.0.2.1 }\nset bad { elements = $bad }\nset good { elements = $none }\n", src,
+         "nft:bad", "192.0.2.1"},
+        // ipset: the set is emptied first, or another one is.
+        {"create bad hash:ip\nflush bad\nflush\nadd bad 192.0.2.1\nflush other\nadd bad 192.0.2.2\n", src,
+         "auto", "192.0.2.1; 192.0.2.2"},
+        {"add other 192.0.2.1\nflush bad\nadd bad 192.0.2.2\n", src, "ipset:bad", "192.0.2.2"},
+        // The commands of `nft -j`.
+        {"{\"nftables\": [{\"delete\": {\"element\": {\"name\": \"bad\", \"elem\": [\"192.0.2.9\"]}}},\n"
+         "{\"flush\": {\"ruleset\": null}},\n"
+         "{\"add\": {\"element\": {\"name\": \"bad\", \"elem\": [\"192.0.2.1\"]}}},\n"
+         "{\"flush\": {\"set\": {\"name\": \"other\"}}}, {\"flush\": {\"table\": {\"name\": \"t\"}}},\n"
+         "{\"delete\": {\"element\": {\"name\": \"other\", \"elem\": [\"192.0.2.9\"]}}}]}",
+         src, "auto", "192.0.2.1"},
         // Labels with colons and commas; mixed case; several names of a host.
         {"A: b, c: d:192.0.2.1-192.0.2.2\nnet:2001:DB8::1-2001:db8::F\n", src, "p2p",
          "192.0.2.1-192.0.2.2; 2001:db8::1-2001:db8::f"},
@@ -309,6 +333,32 @@ TEST(Formats, OddListsAreRefusedRatherThanMisread) {
          "auto"},
         {"add element t bad { 192.0.2.1 }\nflush set t bad\n", src, "nft:bad"},
         {"add element t bad { 192.0.2.1 }\nflush ruleset\n", src, "auto"},
+        {"add element t bad { 192.0.2.1 }\ndelete set t bad\n", src, "auto"},
+        {"add element ip t bad { 192.0.2.1 }\ndestroy table ip t\nadd element ip t bad { 192.0.2.2 }\n", src,
+         "auto"},
+        // Elements that are elsewhere.
+        {"add element ip t bad { 192.0.2.1 }\ninclude \"more.nft\"\n", src, "auto"},
+        {"set bad { elements = $bad }\nadd element ip t bad { 192.0.2.1 }\n", src, "auto"},
+        {"add element ip t bad { 192.0.2.1 }\nset bad { elements = $more; }\n", src, "nft:bad"},
+        {"add element ip t bad { 192.0.2.1 }\nadd element ip t bad $more\n", src, "auto"},
+        {"define more = { 192.0.2.1 }\nset bad { elements = $more }\nadd element t bad { 192.0.2.2 }\n", src,
+         "nft:bad"},
+        {"add bad 192.0.2.1\nflush bad\nadd bad 192.0.2.2\n", src, "auto"},
+        {"flush bad\nadd bad 192.0.2.1\nadd bad 192.0.2.2\nflush\n", src, "ipset"},
+        {"add bad 192.0.2.1\ndel bad 192.0.2.1\n", src, "auto"},
+        {"add bad 192.0.2.1\ndestroy bad\n", src, "auto"},
+        {"{\"nftables\": [{\"add\": {\"element\": {\"name\": \"bad\", \"elem\": [\"192.0.2.1\"]}}},\n"
+         "{\"delete\": {\"element\": {\"name\": \"bad\", \"elem\": [\"192.0.2.1\"]}}}]}",
+         src, "auto"},
+        {"{\"nftables\": [{\"add\": {\"element\": {\"name\": \"bad\", \"elem\": [\"192.0.2.1\"]}}},\n"
+         "{\"flush\": {\"set\": {\"name\": \"bad\"}}}]}",
+         src, "auto"},
+        {"{\"nftables\": [{\"add\": {\"element\": {\"name\": \"bad\", \"elem\": [\"192.0.2.1\"]}}},\n"
+         "{\"destroy\": {\"table\": {\"name\": \"t\"}}}]}",
+         src, "auto"},
+        {"{\"nftables\": [{\"add\": {\"element\": {\"name\": \"a\", \"elem\": [\"192.0.2.1\"]}}},\n"
+         "{\"add\": {\"element\": {\"name\": \"b\", \"elem\": [\"192.0.2.2\"]}}}]}",
+         src, "auto"},
         {"{\"ip\": 3221225985}", src, "json"},
         {"[\"192.0.2.1\", 3221225986]", src, "auto"},
         {"{\"nftables\": [{\"set\": {\"name\": \"a\", \"elem\": [\"192.0.2.1\"]}},\n"
@@ -317,6 +367,8 @@ TEST(Formats, OddListsAreRefusedRatherThanMisread) {
         {"{\"map\": {\"name\": \"a\", \"elem\": [[\"192.0.2.1\", \"drop\"]]}}", src, "auto"},
         {"{\"ips\": [\"192.0.2.1\"],\n\"ips\": [\"192.0.2.2\"]}", src, "auto"},
         {"{\"ip\": \"192.0.2.1\"}\n{\"ip\": \n", src, "json"},
+        {"{\"ip\": \"192.0.2.1\"}\n{\"ip\": \"192.0.2.2\", \"ip\": \"192.0.2.3\"}\n", src, "plain"},
+        {"{\"ip\": \"192.0.2.2\", \"ip\": null, \"type\": \"metadata\"}\n192.0.2.1\n", src, "auto"},
         {"{\"ip\": \"192.0.2.0\", \"last_ip\": \"192.0.2.255\"}\n", src, "plain"},
         {"{\"ip\": \"192.0.2.0\", \"last_ip\": \"192.0.2.255\"}\n", src, "auto"},
         {"\xff\xfe"
@@ -423,6 +475,19 @@ TEST(Formats, AMalformedFirstLineIsNoHeading) {
             << heading;
 }
 
+// However the blocks are cut: a flush is judged by all entries before it.
+TEST(Formats, AFlushBehindTheFirstBlockTakesEntriesOut) {
+    std::string text;
+    for (int i = 0; i < 20'000; i++) text += "add other 192.0.2.9\n";
+    EXPECT_EQ(text_of(read_text(text + "flush bad\nadd bad 192.0.2.1\n", src, "ipset:bad")), "192.0.2.1");
+    expect_error(read_text("add bad 192.0.2.1\n" + text + "flush bad\n", src, "ipset:bad"),
+                 ErrorKind::bad_input);
+    const Result<Feed> feed =
+        read_text("add bad 192.0.2.1\n" + text + "flush bad\nflush\n", src, "ipset:bad", true);
+    EXPECT_EQ(text_of(feed), "192.0.2.1");
+    EXPECT_EQ(feed->skipped, 2U);
+}
+
 // `create` lines belong before all entries; one that comes too late is refused if it matters.
 TEST(Formats, ANetmaskBehindTheHeadIsRefused) {
     std::string text = "add bad 192.0.2.0\n";
@@ -438,6 +503,10 @@ TEST(Formats, BadLinesAreSkippedOnRequest) {
     EXPECT_EQ(feed->lines, 3U);
     EXPECT_EQ(text_of(read_text("ip,n\n192.0.2.1,\n,\n192.0.2.3,\n", src, "csv:ip", true)),
               "192.0.2.1; 192.0.2.3");
+    const Result<Feed> doubled = read_text(
+        "{\"ip\": \"192.0.2.2\", \"ip\": \"192.0.2.3\"}\n{\"ip\": \"192.0.2.1\"}\n", src, "auto", true);
+    EXPECT_EQ(text_of(doubled), "192.0.2.1");
+    EXPECT_EQ(doubled->skipped, 1U);
 }
 
 TEST(Formats, EachInputHasItsOwn) {

@@ -119,6 +119,10 @@ TEST_P(OutputTest, IsNoneOfTheInputs) {
     for (const char* name : {"list", "link"}) {
         expect_error(check_output(folder_ / name, numbers, Replace::anything, *inputs), ErrorKind::bad_input);
     }
+    // What it is, rather than how to replace it.
+    const auto others = Input::of_all({file("other", "4 5 6")});
+    ASSERT_TRUE(others);
+    expect_error(check_output(folder_ / "other", numbers, Replace::ours, *others), ErrorKind::bad_input);
 }
 
 // Exceeding the file size limit is an error, does not end the process, and leaves nothing behind.

@@ -104,6 +104,7 @@ struct Block {
     std::uint64_t taken = 0;        // bytes of the file that were read for this block
     std::uint64_t consumed = 0;     // likewise, as they are in the file: packed, if it is
     std::vector<BadLine> bad_first; // the first few
+    std::vector<BadLine> flushes;   // comments that are bad if an earlier block has entries of the file
     std::vector<Sighting> sightings;
     formats::GeoContents geo; // of a document that is such data
 };
@@ -294,6 +295,7 @@ class Parser {
         block.key_ranges.clear();
         block.lines = block.comments = block.omitted = block.bad = block.masked = 0;
         block.bad_first.clear();
+        block.flushes.clear();
         block.sightings.clear();
         block.geo = {};
         if (block.alien) return;
@@ -332,7 +334,7 @@ class Parser {
         sieve_key key{};
         KeyRange range{};
     };
-    enum class Line { key, range, key_range, comment, omitted, bad };
+    enum class Line { key, range, key_range, comment, omitted, flush, bad };
 
     // Adds what a line means to the block. Returns false if reading is over.
     bool take(Block& block, Line line, const Entry& entry, const entry::Fault& fault, std::uint64_t number,
@@ -355,6 +357,11 @@ class Parser {
             ++block.comments;
             return true;
         case Line::comment:
+            ++block.comments;
+            return true;
+        case Line::flush:
+            if (!block.keys.empty() || !block.ranges.empty() || !block.key_ranges.empty()) break;
+            block.flushes.push_back({number, entry::describe(fault)});
             ++block.comments;
             return true;
         case Line::bad:
@@ -486,6 +493,8 @@ class Parser {
                 return Line::comment;
             case formats::Translated::omitted:
                 return Line::omitted;
+            case formats::Translated::flush:
+                return Line::flush;
             case formats::Translated::bad:
                 return Line::bad;
             }
@@ -547,6 +556,13 @@ class Collector {
             tell_omitted();
             file_ = block.file;
             line_ = 0;
+            entries_before_ = feed_.overflowed + feed_.entries();
+        }
+        if (!block.flushes.empty() && feed_.overflowed + feed_.entries() > entries_before_) {
+            block.bad += block.flushes.size();
+            block.comments -= block.flushes.size();
+            block.bad_first.insert(block.bad_first.begin(), block.flushes.begin(), block.flushes.end());
+            std::ranges::sort(block.bad_first, {}, &BadLine::line);
         }
         if (block.decided) {
             told_ = feed_.decided.size();
@@ -686,10 +702,11 @@ class Collector {
     Feed feed_;
     std::optional<Error> error_;
     std::size_t file_ = 0;
-    std::uint64_t line_ = 0;          // lines of the current file that were taken
-    std::uint64_t omitted_ = 0;       // of them
-    Reading omits_{};                 // if some are: how the file is read
-    std::optional<std::size_t> told_; // index in Feed::decided of what was said of the file
+    std::uint64_t line_ = 0;           // lines of the current file that were taken
+    std::uint64_t entries_before_ = 0; // of the files before it
+    std::uint64_t omitted_ = 0;        // of them
+    Reading omits_{};                  // if some are: how the file is read
+    std::optional<std::size_t> told_;  // index in Feed::decided of what was said of the file
     bool made_room_ = false;
     formats::GeoContents geo_;
     std::map<std::size_t, std::string> found_;

@@ -177,10 +177,12 @@ void sync_directory(const std::string& path) {
 
 Status check_output(const std::string& path, const OutputKind& kind, Replace replace,
                     std::span<const Input> inputs) {
+    struct stat info {};
+    if (::stat(path.c_str(), &info) == 0)
+        for (const Input& input : inputs)
+            if (FileIdentity{info.st_dev, info.st_ino} == input.identity())
+                return unwritable(path, fmt::format("it is the input {}", input.name()));
     SIEVE_ASSIGN(const Target target, find_target(path, kind, replace));
-    for (const Input& input : inputs)
-        if (target.present && *target.present == input.identity())
-            return unwritable(path, fmt::format("it is the input {}", input.name()));
     const std::string directory = directory_of(target.path);
     if (::access(directory.c_str(), W_OK | X_OK) != 0) return unwritable(path, errno);
     return {};

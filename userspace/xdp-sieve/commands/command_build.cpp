@@ -2,6 +2,7 @@
 // xdp-sieve build: turns feeds into an image.
 #include <chrono>
 #include <deque>
+#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -18,6 +19,7 @@
 #include "libsieve/filters/kinds/blocked/blocked_plan.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/util/output.hpp"
+#include "libsieve/util/printable.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 #include "xdp-sieve/arguments/geo_data.hpp"
 #include "xdp-sieve/arguments/list_sources.hpp"
@@ -123,6 +125,14 @@ void print_table(const BuildArguments& arguments, const BuiltSet& built, double 
     print_out("time          {:.2f} s\n", seconds);
 }
 
+// Whether both paths lead to one file, which need not exist.
+bool is_same_file(const std::string& one, const std::string& other) {
+    namespace fs = std::filesystem;
+    std::error_code error;
+    const fs::path resolved = fs::weakly_canonical(fs::absolute(one, error), error);
+    return !resolved.empty() && resolved == fs::weakly_canonical(fs::absolute(other, error), error);
+}
+
 Result<Exit> run_build(BuildArguments& arguments, const Context& context) {
     const auto start = std::chrono::steady_clock::now();
     control::FeedSpec feed;
@@ -134,6 +144,9 @@ Result<Exit> run_build(BuildArguments& arguments, const Context& context) {
             SIEVE_TRY(
                 control::set_build_option(option, *text, fmt::format("--{} {}", option.name, *text), feed));
     }
+    if (arguments.skipped && is_same_file(arguments.output, *arguments.skipped))
+        return invalid_request(fmt::format("--skipped {}: found the file of the image, expected another one",
+                                           printable(*arguments.skipped)));
     const Replace replace = arguments.force ? Replace::anything : Replace::ours;
     SIEVE_ASSIGN(std::vector<std::string> feeds, expand_sources(arguments.feeds));
     SIEVE_TRY(find_geo_data(feeds, feed.format));
@@ -143,20 +156,23 @@ Result<Exit> run_build(BuildArguments& arguments, const Context& context) {
         SIEVE_ASSIGN(Input input, open(source));
         inputs.push_back(std::move(input));
     }
-    SIEVE_TRY(check_output(arguments.output, image_output(), replace, inputs));
     std::vector<Input> exceptions;
     if (!feed.except.empty()) {
         SIEVE_ASSIGN(Input input, open(feed.except));
         exceptions.push_back(std::move(input));
-        SIEVE_TRY(check_output(arguments.output, image_output(), replace, exceptions));
         std::vector<const Input*> all{exceptions.data()};
         for (const Input& input : inputs) all.push_back(&input);
         SIEVE_TRY(check_repeated(all, Repeated::nothing));
     }
+    const auto check = [&](const std::string& path, const OutputKind& kind) -> Status {
+        SIEVE_TRY(check_output(path, kind, Replace::anything, exceptions));
+        return check_output(path, kind, replace, inputs);
+    };
+    SIEVE_TRY(check(arguments.output, image_output()));
     std::string skipped = skipped_heading;
     control::Observer watcher = observer(context);
     if (arguments.skipped) {
-        SIEVE_TRY(check_output(*arguments.skipped, skipped_output(), replace, inputs));
+        SIEVE_TRY(check(*arguments.skipped, skipped_output()));
         watcher.malformed = [&](const std::string& line) { skipped += line + "\n"; };
     }
     SIEVE_ASSIGN(BuiltSet built, control::build_from_feeds(inputs, feed, watcher,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // xdp-sieve replay: tells what the real program in the kernel would do with each packet of a capture.
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -106,6 +107,10 @@ Result<Exit> run_replay(const ReplayArguments& arguments, const Context& context
     control::RealKernel kernel;
     SIEVE_ASSIGN(const std::unique_ptr<control::Replayer> replayer,
                  control::start_replay(kernel, table, std::move(inputs), observer(context)));
+    if (std::any_of(table.sets.begin(), table.sets.end(), [](const control::SetSpec& set) {
+            return set.action && set.action->action == SIEVE_ACTION_LIMIT;
+        }))
+        remark(context, "packets meet a limit at the pace of this replay, not of their times in the capture");
     control::ReplayTotals totals;
     while (output_error() == 0) {
         SIEVE_ASSIGN(const std::optional<packets::CapturedPacket> packet, capture.next());

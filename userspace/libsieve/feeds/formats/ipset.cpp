@@ -57,7 +57,8 @@ class Ipset : public LineTranslator {
         const std::string_view whole = line;
         const std::string_view command = take_word(line);
         if (command == "create") return check_creation(whole, line, fault);
-        if (command == "flush" || command == "COMMIT") return Translated::nothing;
+        if (command == "COMMIT") return Translated::nothing;
+        if (command == "flush") return check_flush(whole, take_word(line), fault);
         const std::string_view set = take_word(line);
         const std::string_view value = take_word(line);
         if (command != "add" || value.empty()) {
@@ -95,6 +96,14 @@ class Ipset : public LineTranslator {
                                            "`create` lines before all entries",
                                            entry::quote(whole)));
         return Translated::bad;
+    }
+
+    // Without a name, all sets are emptied.
+    Translated check_flush(std::string_view whole, std::string_view set, entry::Fault& fault) const {
+        if (!set.empty() && set != set_) return Translated::nothing;
+        fault = fault_of(fmt::format("found {} behind entries of the set {}, expected entries that stay",
+                                     entry::quote(whole), entry::quote(set_)));
+        return Translated::flush;
     }
 
     // "192.0.2.1,tcp:80": components are separated by commas, and a port stands behind its protocol.

@@ -2,11 +2,12 @@
 // JSON documents: the lists of networks that cloud providers publish, arrays of addresses, and `nft -j`. The
 // names of members tell which strings are entries. An address in a member of another name is refused, not
 // ignored: its author may have meant it. So are addresses that are written as numbers, members that are named
-// twice, and a second set of `nft -j`. A document may also be JSON lines: one value a line.
+// twice, a second set of `nft -j`, and its commands that take elements out again. A document may also be JSON
+// lines: one value a line.
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,7 @@
 
 #include "libsieve/feeds/formats/translator.hpp"
 #include "libsieve/feeds/formats/words.hpp"
+#include "libsieve/feeds/text/doubled_member.hpp"
 
 namespace sieve::formats {
 
@@ -69,7 +71,7 @@ class Document {
         if (path_.size() == deepest)
             return bad_input(fmt::format("{}: nested deeper than {} levels", place().path, deepest));
         if (node.is_object() && is_wanted(name) && shape(node)) return {};
-        if (node.is_object() && !is_same_set(node, name)) return {};
+        if (node.is_object() && (takes_out(node) || !is_same_set(node, name))) return {};
         std::size_t index = 0;
         for (const auto& item : node.items()) {
             path_.push_back(node.is_object() ? item.key() : std::to_string(index++));
@@ -110,7 +112,7 @@ class Document {
     // Of `nft -j`, in which each set is an object with a name and elements: false, with a fault, if this is
     // a map, or another set than the first.
     bool is_same_set(const json& node, const std::string& name) {
-        if ((name != "set" && name != "map") || !node.contains("elem")) return true;
+        if ((name != "set" && name != "map" && name != "element") || !node.contains("elem")) return true;
         const auto found = node.find("name");
         if (found == node.end() || !found->is_string()) return true;
         const std::string& set = found->get_ref<const std::string&>();
@@ -126,6 +128,26 @@ class Document {
             return true;
         }
         return false;
+    }
+
+    // Of `nft -j`: whether this is a command that takes elements out. It is bad behind elements, unless it
+    // names another set.
+    bool takes_out(const json& node) {
+        if (path_.size() < 2 || path_[path_.size() - 2] != "nftables" || node.size() != 1) return false;
+        const std::string& command = node.begin().key();
+        const json& operand = node.begin().value();
+        if ((command != "delete" && command != "destroy" && command != "flush") || !operand.is_object() ||
+            operand.size() != 1)
+            return false;
+        const std::string& what = operand.begin().key();
+        const bool of_set = what == "element" || what == "set";
+        if (!of_set && what != (command == "flush" ? "ruleset" : "table")) return false;
+        const auto name = operand.begin().value().find("name");
+        const bool other = of_set && name != operand.begin().value().end() && *name != set_.value_or("");
+        if (set_ && !other)
+            bad(fmt::format("found \"{} {}\" behind elements of the set {}, expected elements that stay",
+                            command, what, entry::quote(*set_)));
+        return true;
     }
 
     // The objects that stand for one entry in `nft -j`.
@@ -167,26 +189,18 @@ class Document {
 
 // Parses a value that begins on that line.
 Status parse(std::string_view text, std::size_t line, json& value) {
-    std::vector<std::set<std::string>> members; // of the objects that are open
-    std::optional<std::string> twice;
-    const auto note = [&](int, json::parse_event_t event, const json& value) {
-        if (event == json::parse_event_t::object_start) members.emplace_back();
-        if (event == json::parse_event_t::object_end) members.pop_back();
-        if (event == json::parse_event_t::key && !members.back().insert(value.get<std::string>()).second)
-            twice = value.get<std::string>();
-        return true;
-    };
+    DoubledMember twice;
     try {
-        value = json::parse(text, note);
+        value = json::parse(text, std::ref(twice));
     } catch (const json::parse_error& error) {
         const std::string_view before = text.substr(0, error.byte);
         return bad_input(
             fmt::format("line {}: this is not JSON",
                         line + static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n'))));
     }
-    if (!twice) return {};
+    if (!twice.found()) return {};
     return bad_input(
-        fmt::format("an object has the member {} twice, expected it once", entry::quote(*twice)));
+        fmt::format("an object has the member {} twice, expected it once", entry::quote(*twice.found())));
 }
 
 // Whether each line is a value: the first is a whole one, and another follows.
@@ -203,7 +217,7 @@ bool begins_json(std::string_view line, std::uint32_t fields) {
         bool has_key = false;
         entry::Fault fault;
         return !entry::parse_json(line, fields, key, has_key, fault) && !entry::is_range(fault) &&
-               fault.kind != entry::FaultKind::host_bits;
+               fault.kind != entry::FaultKind::host_bits && fault.kind != entry::FaultKind::json_twice;
     }
     // "[2001:db8::1]:443" begins like an array, too.
     return line[0] == '[' && (line.size() == 1 || line.find(']') == std::string_view::npos ||

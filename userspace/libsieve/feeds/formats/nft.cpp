@@ -5,8 +5,10 @@
 //     add element inet filter NAME { 192.0.2.1, 192.0.2.8/29, 192.0.2.32-192.0.2.40 }
 //     define NAME = { 192.0.2.1, 192.0.2.2 }
 //
-// Commands that take elements out again are refused: a list says what is in a set.
+// Commands that take elements out again are refused: a list says what is in a set. So are elements that are
+// elsewhere: in a file that is included, or in a variable that the list does not define.
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -28,6 +30,7 @@ struct Token {
     bool quoted = false;
 
     [[nodiscard]] bool is(std::string_view sign) const { return !quoted && text == sign; }
+    [[nodiscard]] bool is_variable() const { return !quoted && text.starts_with('$'); }
 };
 
 class Tokens {
@@ -92,10 +95,18 @@ class Ruleset {
     Status read() {
         std::string_view word;
         while (const auto token = tokens_.next()) {
-            const std::string_view before = std::exchange(word, token->text);
-            if (token->is("flush")) {
-                read_flush(*token);
+            const std::string_view before =
+                std::exchange(word, token->quoted ? std::string_view() : token->text);
+            if (takes_out(before, *token)) {
+                read_removal(before, *token);
+            } else if (token->is("include")) {
+                const auto file = tokens_.next();
+                bad(token->line, fmt::format("found an include of {}, expected all elements in one file",
+                                             entry::quote(file ? file->text : "")));
+            } else if (token->is("table")) {
+                table_ = next_name();
             } else if (token->is("set") || token->is("map") || token->is("define")) {
+                if (before == "add" || before == "create") table_ = next_name();
                 if (const auto name = tokens_.next()) set_ = name->text;
                 is_map_ = token->is("map");
                 if (token->is("define")) SIEVE_TRY(read_definition());
@@ -105,41 +116,74 @@ class Ruleset {
                 takes_out_ = false;
             } else if (token->is("elements")) {
                 if (const auto sign = tokens_.next(); !sign || !sign->is("=")) continue;
-                if (const auto brace = tokens_.next(); !brace || !brace->is("{")) continue;
-                SIEVE_TRY(read_elements());
+                const auto value = tokens_.next();
+                if (value && value->is("{")) SIEVE_TRY(read_elements());
+                if (value && value->is_variable()) read_variable(*value);
             }
         }
         return {};
     }
 
   private:
-    // Behind `flush`: set [FAMILY] TABLE SET, table [FAMILY] TABLE, ruleset, and others that empty no set.
-    void read_flush(const Token& flush) {
-        const auto what = tokens_.next();
-        if (!what || (!what->is("set") && !what->is("table") && !what->is("ruleset"))) return;
-        if (what->is("set")) {
-            auto name = tokens_.next();
-            for (const std::string_view family : {"ip", "ip6", "inet", "arp", "bridge", "netdev"})
-                if (name && name->is(family)) name = tokens_.next();
-            if (name) name = tokens_.next();
-            if (!name || name->text != wanted_) return;
+    // Whether these two words begin a command that empties a set, or more. `flush table` leaves its sets
+    // alone.
+    static bool takes_out(std::string_view command, const Token& what) {
+        if (command == "flush") return what.is("set") || what.is("ruleset");
+        return (command == "delete" || command == "destroy") && (what.is("set") || what.is("table"));
+    }
+    // Behind an optional family.
+    std::string next_name() {
+        auto name = tokens_.next();
+        for (const std::string_view family : {"ip", "ip6", "inet", "arp", "bridge", "netdev"})
+            if (name && name->is(family)) name = tokens_.next();
+        return name ? std::string(name->text) : std::string();
+    }
+    // Behind such words: [FAMILY] TABLE SET, [FAMILY] TABLE, or nothing.
+    void read_removal(std::string_view command, const Token& what) {
+        if (!what.is("ruleset")) {
+            const std::string table = next_name();
+            if (what.is("set")) {
+                if (const auto name = tokens_.next(); !name || name->text != wanted_) return;
+            }
+            if (!tables_.contains(table)) return;
         }
-        if (has_elements_)
-            bad(flush.line, fmt::format("found a flush behind elements of the set {}, expected elements that "
-                                        "stay",
-                                        entry::quote(wanted_)));
+        if (!tables_.empty())
+            bad(what.line,
+                fmt::format("found \"{} {}\" behind elements of the set {}, expected elements that stay",
+                            command, what.text, entry::quote(wanted_)));
     }
     // Behind `define NAME`: values without braces define no list.
     Status read_definition() {
         if (const auto sign = tokens_.next(); !sign || !sign->is("=")) return {};
         const auto brace = tokens_.next();
-        return brace && brace->is("{") ? read_elements() : Status();
+        if (!brace || !brace->is("{")) return {};
+        defined_.insert(set_);
+        defines_ = true;
+        Status read = read_elements();
+        defines_ = false;
+        return read;
+    }
+    // Elements that are a variable: those of a list that is defined above, which were read there.
+    void read_variable(const Token& variable) {
+        if (chosen_ && set_ != wanted_) return;
+        const std::string name(variable.text.substr(1));
+        if (takes_out_) return bad_removal(variable.line, variable.text);
+        if (!defined_.contains(name) || (chosen_ && name != wanted_))
+            return bad(variable.line,
+                       fmt::format("found {} as elements of the set {}, expected them in braces{}",
+                                   entry::quote(variable.text), entry::quote(set_),
+                                   chosen_ ? "" : ", or a list that is defined above"));
+        tables_.insert(table_);
     }
     // Behind `add element`: [FAMILY] TABLE SET {.
     Status read_command() {
         while (const auto token = tokens_.next()) {
             if (token->is("{")) return read_elements();
-            set_ = token->text;
+            if (token->is_variable()) {
+                read_variable(*token);
+                return {};
+            }
+            table_ = std::exchange(set_, token->text);
             is_map_ = false;
         }
         return {};
@@ -178,16 +222,17 @@ class Ruleset {
                                    "choose one, as in nft:{}",
                                    entry::quote(set_), entry::quote(wanted_), entry::quote(set_)));
         }
-        if (takes_out_)
-            return bad(line, fmt::format(
-                                 "found {} in a command that takes elements out, expected elements that stay",
-                                 entry::quote(fmt::format("{}", fmt::join(value, " ")))));
-        has_elements_ = true;
+        if (takes_out_) return bad_removal(line, fmt::format("{}", fmt::join(value, " ")));
+        if (!defines_) tables_.insert(table_);
         if (maps) return bad(line, fmt::format("{} is a map, expected a set", entry::quote(set_)));
         std::string text;
         entry::Fault fault;
         const bool good = order_components(value, fields_, text, fault);
         sink_({.line = line}, good ? Translated::entry : Translated::bad, text, fault);
+    }
+    void bad_removal(std::uint64_t line, std::string_view what) {
+        bad(line, fmt::format("found {} in a command that takes elements out, expected elements that stay",
+                              entry::quote(what)));
     }
     void bad(std::uint64_t line, std::string sentence) {
         sink_({.line = line}, Translated::bad, {}, fault_of(std::move(sentence)));
@@ -199,9 +244,12 @@ class Ruleset {
     Tokens tokens_;
     const EntrySink& sink_;
     std::string set_;
+    std::string table_;
     bool is_map_ = false;
-    bool takes_out_ = false;    // the command
-    bool has_elements_ = false; // the wanted set, so far
+    bool takes_out_ = false;        // the command
+    bool defines_ = false;          // what is read is a variable's list
+    std::set<std::string> defined_; // the variables that are lists
+    std::set<std::string> tables_;  // that have elements of the wanted set so far
 };
 
 // The commands of nft that name sets.

@@ -20,6 +20,7 @@ enum class Translated : std::uint8_t {
     entry,   // `text` is an entry
     nothing, // the line has none: a heading, another set's entry
     omitted, // the line has an address that the format does not mean as an entry
+    flush,   // the line takes out all entries before it; bad, as `fault` says, if there are any
     bad,     // `fault` says why the line cannot be read
 };
 

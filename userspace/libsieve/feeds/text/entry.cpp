@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <functional>
 #include <optional>
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include <sieve/extensions.h>
 
 #include "libsieve/feeds/text/address_text.hpp"
+#include "libsieve/feeds/text/doubled_member.hpp"
 #include "libsieve/feeds/text/protocols.hpp"
 #include "libsieve/util/printable.hpp"
 
@@ -409,6 +411,8 @@ std::string describe(const Fault& fault) {
             "found {}, expected a JSON object with one address as \"cidr\", \"ip\", \"ipv4\" or "
             "\"ipv6\", or with \"type\": \"metadata\"",
             found);
+    case FaultKind::json_twice:
+        return fmt::format("found the member {} twice in a JSON object, expected it once", found);
     case FaultKind::second_address:
         return fmt::format(
             "found a second address, {}, behind the entry; expected one entry a line (DShield, "
@@ -542,9 +546,14 @@ Fault second_address(const char* p, const char* end) {
 
 bool parse_json(std::string_view line, std::uint32_t fields, sieve_key& key, bool& has_key, Fault& fault) {
     has_key = false;
-    const auto object = nlohmann::json::parse(line, nullptr, false);
+    DoubledMember twice;
+    const auto object = nlohmann::json::parse(line, std::ref(twice), false);
     if (!object.is_object()) {
         fault = {.kind = FaultKind::json, .found = std::string(line)};
+        return false;
+    }
+    if (twice.found()) {
+        fault = {.kind = FaultKind::json_twice, .found = *twice.found()};
         return false;
     }
     const nlohmann::json* value = nullptr;

@@ -58,6 +58,7 @@ enum class FaultKind : std::uint8_t {
     too_long,        // a line of more than `limit` bytes
     json,            // not an object
     json_address,    // the address is missing, no string, or given twice
+    json_twice,      // an object has the member `found` twice
     json_fields,     // JSON only works for single addresses
     second_address,  // another address behind a complete entry
     netmask,         // a netmask with a one behind a zero
