@@ -354,8 +354,9 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
 
     def wanted_table(self, place):
         entry = self.wanted(place)
-        return entry and Table(entry["default"], tuple((self.key(name, suffix), action) for name, action in entry["sets"]
-                                                       for suffix in self.lists[name].sets()))
+        sets = [(self.key(name, suffix), action) for name, action in entry["sets"]
+                for suffix in self.lists[name].sets()] if entry else []
+        return entry and Table(entry["default"], tuple(sets))
 
     def write_configuration(self):
         """Writes the configuration; a model of what may come of it comes first."""

@@ -181,7 +181,9 @@ another_name() {
     judged pass "$A"
     sieve unload "$IN_IF"
 }
-judges_by() { sieve --json status "$IN_IF" | jq -e --arg set "$1" 'any(.interfaces[].sets[]; .name == $set)' >"$WORK/awaited"; }
+judges_by() {
+    sieve --json status "$IN_IF" | jq -e --arg set "$1" 'any(.interfaces[].sets[]; .name == $set)' >"$WORK/awaited"
+}
 
 of_two_sets() {
     with_bans "banned guests"
