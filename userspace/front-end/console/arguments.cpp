@@ -116,4 +116,8 @@ void Arguments::when_chosen(std::function<void()> work) {
     app_->callback(std::move(work));
 }
 
+bool Arguments::has(const std::string& option) const {
+    return app_->get_option_no_throw(option) != nullptr;
+}
+
 } // namespace sieve::cli

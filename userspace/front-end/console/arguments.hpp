@@ -61,6 +61,8 @@ class Arguments {
     Arguments add_command(const std::string& name, const std::string& description);
     // Of a command: called when all arguments have been read, if the command is among them.
     void when_chosen(std::function<void()> work);
+    // Whether it has an option of this name, such as "--force".
+    [[nodiscard]] bool has(const std::string& option) const;
 
   private:
     CLI::App* app_;
