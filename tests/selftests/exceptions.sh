@@ -237,6 +237,8 @@ explanations() {
     [ "$(sieve --json stats "$IN_IF" | jq '.interfaces[0].sets')" = "$before" ] || fail "asking was counted"
     sieve -q build -o "$WORK/few.sieve" --force "$WORK/few"
     sieve query "$WORK/few.sieve" 192.0.2.3 --feed "$WORK/few" | grep -q "present: $WORK/few:2"
+    sieve query --feed "$WORK/other" --feed="$WORK/few" "$WORK/few.sieve" 192.0.2.3 |
+        grep -q "present: $WORK/few:2"
     sieve query "$WORK/few.sieve" 192.0.2.3 --feed "$WORK/other" |
         grep -q 'present: a member, but the list does not have it'
     sieve -q build --kind blocked -o "$WORK/few.sieve" --force "$WORK/few"
@@ -246,7 +248,9 @@ explanations() {
     sieve explain "$IN_IF" 203.0.113.9 --feed "$WORK/few" >"$WORK/said"
     grep -q 'no list that was given has it, and the set was built of .*/few .*/other$' "$WORK/said" ||
         fail "$(cat "$WORK/said")"
+    # What a refusal says to write is a key of the sets.
     refused 2 sieve explain "$IN_IF" 198.51.100.77 80
+    refused 2 sieve explain "$IN_IF" 198.51.100.1 53 udp
 }
 
 differences() {

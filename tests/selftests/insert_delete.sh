@@ -144,6 +144,9 @@ END
         else
             refused 1 sieve delete "$IN_IF" sure 10.1.1.0/24
             sieve -q insert "$IN_IF" sure 10.1.1.0/24 10.1.2.3
+            # A verified set has a key once.
+            refused 1 sieve insert "$IN_IF" sure 10.1.1.0/24
+            refused 1 sieve insert --again "$IN_IF" sure 10.1.1.0/24
         fi
         printf '%s\n' 10.2.4.0-10.2.5.255 2001:db8:7::/48 | sieve -q insert "$IN_IF" "$set" --stdin
         sieve -q delete "$IN_IF" "$set" 10.1.0.0/22
@@ -356,6 +359,9 @@ refusals() {
     refused 3 sieve insert "$IN_IF" set "$guest" 10.0.0.0/8
     refused 3 sieve insert "$IN_IF" set "$guest" nonsense
     unchanged "$before"
+    # Only what this command has is offered.
+    refused 3 sieve insert "$IN_IF" set "$IN4"
+    unchanged "$before"
     # Insert the key a second time on purpose. It then stays until it is deleted as often.
     sieve -q insert --again "$IN_IF" set "$member"
     sieve -q delete "$IN_IF" set "$member"
@@ -366,6 +372,11 @@ refusals() {
     refused 3 sieve insert "$IN_IF" set "$guest"
     refused 3 sieve delete "$IN_IF" set "$member"
     unchanged "$before"
+    # A set of ranges is exact, but does not list them, and kind exact would not take its list.
+    printf '%s\n' 192.0.2.1 10.1.0.0/22 10.9.0.0-10.9.0.7 >"$WORK/ranges"
+    sieve -q swap "$IN_IF" "set=$WORK/ranges,kind=ranges"
+    refused 1 sieve list "$IN_IF" set
+    refused 3 sieve insert "$IN_IF" set 10.8.0.0/24
 }
 
 # More keys than there is room for: keys that fit are in; the command names the others, which changed nothing.

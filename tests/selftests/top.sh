@@ -36,6 +36,7 @@ heavy() {
         (.keys | all(.set == "a" and .key.dst == null and .key.sport == null)) and
         (.error > 1.4 and .error < 1.5) and .error_chance < 0.005' "$WORK/top" >/dev/null || fail "$(cat "$WORK/top")"
     sieve top "$IN_IF" -n 1 | grep -Eq '50[23] +33\.[0-9]+% +a +203.0.113.0$' || fail "$(sieve top "$IN_IF")"
+    refused 2 sieve top "$IN_IF" --watch 0.05 --times 0
     top --watch 0.05 --times 2 -n 1 | jq -s -e 'length == 2' >/dev/null || fail "no two rounds"
 }
 
@@ -59,6 +60,12 @@ off() {
     attach
     sieve -q load "$IN_IF" "a=$WORK/a.sieve,action=drop"
     refused 1 sieve top "$IN_IF" --off
+    # How to switch it off is said of this hook, and works beside another.
+    sieve -q load "$IN_IF" --hook ingress "a=$WORK/a.sieve,action=drop"
+    sieve top "$IN_IF" --hook ingress 2>"$WORK/err"
+    grep -q "until \`xdp-sieve top $IN_IF --hook ingress --off\`" "$WORK/err" || fail "$(cat "$WORK/err")"
+    sieve top "$IN_IF" --hook ingress --off
+    sieve unload "$IN_IF" --hook ingress
     top >/dev/null
     verdicts <<<"drop udp 203.0.113.9 $IN4 1 2"
     [ "$(top | jq .matches)" = 3 ] || fail "$(top)"

@@ -231,6 +231,11 @@ TEST_F(Download, ABodyThatWasCutShortIsNoList) {
     EXPECT_SAYS(error_of(nothing.url()), "cut short");
 }
 
+TEST_F(Download, AHeaderLineIsNotTooLong) {
+    const ScriptedServer server("HTTP/1.1 200 OK\r\nX-Long: " + std::string(5'000'000, 'x') + "\r\n\r\n");
+    EXPECT_SAYS(error_of(server.url()), "a header line of the answer is too long");
+}
+
 TEST_F(Download, AProxyIsAskedInstead) {
     std::string request;
     const ScriptedServer proxy([&](int connection, const std::string& head) {

@@ -80,6 +80,9 @@ TEST(Remedy, OfALockout) {
     };
     expect_says(text("bad"));
     expect_says(text(""));
+    // Of a command without --confirm.
+    EXPECT_EQ(error_text({ErrorKind::lockout, "it", {.set = "bad"}}, false),
+              "it; leave out what covers it, or say `--allow-lockout` if it is meant");
 }
 
 TEST(Remedy, SpeaksOfFlags) {

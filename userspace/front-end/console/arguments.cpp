@@ -79,6 +79,9 @@ Argument Arguments::add(const std::string& names, T& into, const std::string& de
             const std::optional<std::uint64_t> number = parse_whole(text);
             return number ? std::to_string(*number) : text;
         });
+    // Else an option takes the words behind it, too, which may be the command's.
+    if constexpr (std::is_same_v<T, std::vector<std::string>>)
+        if (names.starts_with('-')) option->allow_extra_args(false);
     return Argument(option);
 }
 
@@ -111,6 +114,10 @@ Arguments Arguments::add_command(const std::string& name, const std::string& des
 
 void Arguments::when_chosen(std::function<void()> work) {
     app_->callback(std::move(work));
+}
+
+bool Arguments::has(const std::string& option) const {
+    return app_->get_option_no_throw(option) != nullptr;
 }
 
 } // namespace sieve::cli

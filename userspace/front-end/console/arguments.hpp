@@ -46,6 +46,7 @@ class Arguments {
     explicit Arguments(CLI::App* app) : app_(app) {}
 
     // Adds an option such as "-o,--output", or a positional argument such as "FEED", which sets the variable.
+    // An option of a list may be given several times, with one value each.
     // A type that arguments.cpp does not instantiate fails to link.
     template <class T>
     Argument add(const std::string& names, T& into, const std::string& description);
@@ -60,6 +61,8 @@ class Arguments {
     Arguments add_command(const std::string& name, const std::string& description);
     // Of a command: called when all arguments have been read, if the command is among them.
     void when_chosen(std::function<void()> work);
+    // Whether it has an option of this name, such as "--force".
+    [[nodiscard]] bool has(const std::string& option) const;
 
   private:
     CLI::App* app_;

@@ -39,7 +39,7 @@ std::string warning_remedy(const control::Warning& warning) {
 
 } // namespace
 
-std::string remedy(const Error& error) {
+std::string remedy(const Error& error, bool confirms) {
     const Facts& facts = error.facts;
     switch (error.kind) {
     case ErrorKind::no:
@@ -53,6 +53,7 @@ std::string remedy(const Error& error) {
     case ErrorKind::unfinished:
         return {};
     case ErrorKind::lockout:
+        if (!confirms) return "leave out what covers it, or say `--allow-lockout` if it is meant";
         // Without a set that drops, it is the default.
         return fmt::format(
             "{}; or say `--allow-lockout` if it is meant (`--confirm 60` takes it back unless "
@@ -80,8 +81,8 @@ std::string remedy(const Error& error) {
     case ErrorKind::needs_feed:
         return fmt::format("name the feed that it was built of: {}={},verify=FEED", facts.set, facts.path);
     case ErrorKind::fixed_keys:
-        return "change its feed, build and swap (with `build --kind exact` or `build --kind ddlcbf` this "
-               "once, to insert and delete from then on)";
+        return "change its feed, build and swap (with `build --kind exact`, for single keys, or "
+               "`build --kind ddlcbf`, for prefixes too, this once, to insert and delete from then on)";
     case ErrorKind::not_permitted:
         return "run it as root (CAP_SYS_ADMIN, CAP_BPF and CAP_NET_ADMIN)";
     case ErrorKind::no_native_mode:
@@ -95,8 +96,8 @@ std::string remedy(const Error& error) {
     return {};
 }
 
-std::string error_text(const Error& error) {
-    return with_advice(error.message, remedy(error));
+std::string error_text(const Error& error, bool confirms) {
+    return with_advice(error.message, remedy(error, confirms));
 }
 
 std::string warning_text(const control::Warning& warning) {

@@ -9,11 +9,12 @@
 
 namespace sieve::cli {
 
-// The advice for an error of this kind. Empty if the message says it all.
-[[nodiscard]] std::string remedy(const Error& error);
+// The advice for an error of this kind. Empty if the message says it all. `confirms`: the command has
+// --confirm; those that make a change to keys or joints in force do not.
+[[nodiscard]] std::string remedy(const Error& error, bool confirms = true);
 
 // The message, followed by the advice.
-[[nodiscard]] std::string error_text(const Error& error);
+[[nodiscard]] std::string error_text(const Error& error, bool confirms = true);
 [[nodiscard]] std::string warning_text(const control::Warning& warning);
 
 } // namespace sieve::cli

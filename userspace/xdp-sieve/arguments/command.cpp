@@ -10,7 +10,7 @@ namespace sieve::cli {
 void add_command(CLI::App& app, Context& context, const std::string& name, const std::string& description,
                  const std::function<Action(Arguments command)>& define) {
     Arguments command = Arguments(&app).add_command(name, description);
-    command.when_chosen([&context, action = define(command)] {
+    command.when_chosen([&context, command, action = define(command)] {
         if (!context.no_sandbox) confine_lists();
         const Result<Exit> result = action();
         if (result) {
@@ -18,7 +18,7 @@ void add_command(CLI::App& app, Context& context, const std::string& name, const
             return;
         }
         context.exit = exit_code(result.error().kind);
-        print_error("xdp-sieve: {}\n", error_text(result.error()));
+        print_error("xdp-sieve: {}\n", error_text(result.error(), command.has("--confirm")));
     });
 }
 

@@ -11,7 +11,9 @@ namespace sieve::cli {
 
 void Watch::add_to(Arguments& command, const std::string& description) {
     argument_ = command.add("--watch", words_, description).optional_value("[SECONDS]");
-    command.add("--times", times_, "with --watch: stop after this many rounds").only_with(*argument_);
+    command.add("--times", times_, "with --watch: stop after this many rounds")
+        .positive()
+        .only_with(*argument_);
 }
 
 Status Watch::begin(std::string& interface) {

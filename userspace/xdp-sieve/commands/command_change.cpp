@@ -64,7 +64,7 @@ Result<control::KeyRequest> request_of(const ChangeArguments& arguments) {
 }
 
 std::string why_told(const ChangeArguments& arguments, const control::ChangeableSet& set) {
-    if (!arguments.erase && (arguments.grow || set.exact))
+    if (!arguments.erase && (set.verified || set.exact))
         return "is in the set already; --present-ok leaves it at that";
     return arguments.erase ? "is not in the set"
                            : "matches already, as a member, in a prefix or by mistake; --again inserts it "

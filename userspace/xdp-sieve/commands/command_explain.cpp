@@ -33,12 +33,12 @@ struct ExplainArguments {
 
 Result<Exit> run_explain(const ExplainArguments& arguments, const Context& context) {
     // Shells part a key at its blanks.
+    const std::string key = fmt::format("{}", fmt::join(arguments.key, ","));
+    SIEVE_ASSIGN(ExplainedKey explained,
+                 explain_key(arguments.interface, arguments.hook, arguments.fields, key, context));
     if (arguments.key.size() > 1)
         return invalid_request(fmt::format("explain: found {} words after {}, expected one key: write `{}`",
-                                           arguments.key.size(), arguments.interface,
-                                           fmt::join(arguments.key, ",")));
-    SIEVE_ASSIGN(ExplainedKey explained, explain_key(arguments.interface, arguments.hook, arguments.fields,
-                                                     arguments.key.front(), context));
+                                           arguments.key.size(), arguments.interface, key));
     explained.origin = origin_of(explained.key, explained.fields, context);
     SIEVE_ASSIGN(const std::optional<Searched> searched, search_list(explained, arguments.feeds));
     if (context.json)

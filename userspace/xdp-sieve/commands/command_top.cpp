@@ -75,8 +75,9 @@ Result<Exit> run_top(TopArguments arguments, const Context& context) {
     SIEVE_ASSIGN(const bool begun, control::count_keys(kernel, name, arguments.reset, observer(context)));
     if (begun)
         remark(context,
-               fmt::format("matches are counted by key from now on, in {}, until `xdp-sieve top {} --off`",
-                           format_bytes(kernel::tally_bytes()), arguments.interface));
+               fmt::format("matches are counted by key from now on, in {}, until `xdp-sieve top {}{} --off`",
+                           format_bytes(kernel::tally_bytes()), arguments.interface,
+                           arguments.hook.empty() ? "" : " --hook " + arguments.hook));
     do {
         SIEVE_ASSIGN(const control::TopKeys top, control::read_top_keys(kernel, name, arguments.most));
         if (context.json)

@@ -174,7 +174,8 @@ Result<ChangeableSet> find_changeable(Kernel& kernel, const HookName& name, cons
     return ChangeableSet{.point = hook.point,
                          .fields = open.filter->lookup().fields,
                          .prefixes = open.stored.of_prefixes(),
-                         .exact = lists_and_changes(open.filter->lookup())};
+                         .exact = lists_and_changes(open.filter->lookup()),
+                         .verified = now.verified()};
 }
 
 Result<KeysChanged> change_keys(Kernel& kernel, const HookName& name, const std::string& set,

@@ -22,6 +22,7 @@ struct ChangeableSet {
     std::uint32_t fields = 0;                         // that the set's keys have
     bool prefixes = false;                            // the set holds prefixes
     bool exact = false;                               // the set lists its keys; none matches by mistake
+    bool verified = false;                            // its members are known, though a filter has them
 };
 
 // Finds the set, for callers that must read keys before they can change them. Errors: not_attached,

@@ -81,6 +81,13 @@ Result<KeyList> list_keys(Kernel& kernel, const HookName& name, const std::strin
         list.keys.push_back(one);
     }
     if (list.whole) return list;
+    if (kind_of(filter.lookup).exact() != nullptr)
+        return failure(
+            ErrorKind::no,
+            fmt::format("set {} is of kind {}, which is exact, but does not list its ranges; the list "
+                        "that it was built of has them",
+                        set, kind_name(filter.lookup.kind)),
+            {.interface = name.interface, .set = set});
     SIEVE_ASSIGN(const std::uint64_t listed, count_stored(kernel, now.set, list));
     list.unlisted = filter.file.keys - std::min<std::uint64_t>(filter.file.keys, listed);
     if (list.keys.empty() && list.unlisted > 0)

@@ -95,7 +95,7 @@ void write_priority(TomlText& text, const InterfaceConfiguration& entry) {
     if (entry.priority)
         text.number("priority", *entry.priority);
     else
-        text.none("priority", "50 beside other XDP programs; the kernel's choice at tc");
+        text.none("priority", "50, at xdp beside other programs only");
 }
 
 void read_chain(Section& section, const KeyContext&, InterfaceConfiguration& entry) {

@@ -52,6 +52,10 @@ bool CurlRequest::complete() {
 }
 
 std::string CurlRequest::why(CURLcode code) const {
+    // libcurl says of a line that exceeds its limit that memory, or from 8.6 on a field, is too small.
+    constexpr int too_large = 100; // CURLE_TOO_LARGE, which older headers lack
+    if (code == CURLE_OUT_OF_MEMORY || static_cast<int>(code) == too_large)
+        return "a header line of the answer is too long, or memory is short";
     return error_[0] != '\0' ? printable(error_.data()) : std::string(::curl_easy_strerror(code));
 }
 
