@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/daemon/live_sets.hpp"
 
+#include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -98,6 +99,17 @@ class LiveSets::Runner {
         changed_.notify_all();
     }
 
+    // To read a whole list, and to build a filter of it, takes several times what is kept. What the allocator
+    // keeps of that goes back to the machine.
+    void give_back_memory(const live::LiveUpdater::State& state) {
+        const std::uint64_t apart =
+            std::max(state.timed_entries, given_back_at_) - std::min(state.timed_entries, given_back_at_);
+        const bool settled = state.in_step && !state.settles;
+        if (std::exchange(settled_, settled) == settled && apart <= given_back_at_ / 4) return;
+        given_back_at_ = state.timed_entries;
+        ::malloc_trim(0);
+    }
+
     // What the updater was doing is left as after a kill, and a updater that is opened anew settles it.
     void work_until_it_breaks_off(watching::Statistics& statistics) {
         try {
@@ -113,6 +125,7 @@ class LiveSets::Runner {
             lock.unlock();
             const live::Time next = updater_->step();
             const live::LiveUpdater::State state = updater_->state();
+            give_back_memory(state);
             if (state.in_step && state.asked != asked_) { // its source has answered anew
                 asked_ = state.asked;
                 statistics.note_refresh(set_, {.result = SetOutcome::unchanged});
@@ -139,6 +152,8 @@ class LiveSets::Runner {
     bool woken_ = false;
     bool over_ = false;
     bool troubled_ = false;
+    bool settled_ = false;
+    std::uint64_t given_back_at_ = 0; // timed entries
     live::Time asked_{};
     std::thread thread_;
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // The exact list behind a filter: every timed entry, found by its prefix, and by the time at which it ends.
 //
-// Memory: one slot of 48 bytes per timed entry in a hash table that is at most three quarters full, and 48
-// bytes for each timed entry that ends.
+// Memory: 32 to 40 bytes for each timed entry, four bytes for each slot of a hash table that is between three
+// eighths and three quarters full, and 16 bytes for each timed entry that ends.
 #pragma once
 
 #include <array>
@@ -50,20 +50,24 @@ class TimedList {
     void for_each_prefix(const std::function<void(const Prefix& prefix)>& visit) const;
 
   private:
-    struct Slot {
-        std::uint64_t upper = 0; // of the address
+    struct Stored {
+        std::uint64_t upper = 0; // of the address; of a free one, the index of the next free one
         std::uint64_t lower = 0;
         std::uint64_t id = 0;
-        std::int64_t until = 0;  // in milliseconds since 1970
-        std::uint8_t length = 0; // 0: the slot is free
+        std::int64_t until : 56 = 0;  // in milliseconds since 1970; never_stored: it does not end
+        std::uint64_t length : 8 = 0; // 0: free
 
         [[nodiscard]] bool has(const Prefix& prefix) const;
+        [[nodiscard]] Prefix prefix() const;
         [[nodiscard]] TimedEntry timed_entry() const;
     };
+    static_assert(sizeof(Stored) == 32);
+    // Of a timed entry in stored_.
+    using Index = std::uint32_t;
+    static constexpr Index none = ~Index{0};
     struct Ending {
         Time until;
-        Prefix prefix;
-        std::uint64_t id = 0;
+        Index index = none;
         friend bool operator<(const Ending& a, const Ending& b) {
             return a.until > b.until;
         } // earliest on top
@@ -74,14 +78,18 @@ class TimedList {
     }
     [[nodiscard]] std::size_t home(const Prefix& prefix) const;
     [[nodiscard]] std::size_t next(std::size_t index) const { return (index + 1) & (slots_.size() - 1); }
-    [[nodiscard]] std::optional<std::size_t> index_of(const Prefix& prefix, std::uint64_t id) const;
-    void free_slot(std::size_t index);
-    void put(const Slot& slot);
+    // The slot of that timed entry; slots_.size() if there is none.
+    [[nodiscard]] std::size_t slot_of(const Prefix& prefix, std::uint64_t id) const;
+    void free_slot(std::size_t slot);
+    [[nodiscard]] Index store(const Stored& stored);
+    void put(Index index);
     void grow();
-    void note_ending(const TimedEntry& timed_entry);
+    void note_ending(Time until, Index index);
     [[nodiscard]] bool is_current(const Ending& ending) const;
 
-    std::vector<Slot> slots_;
+    std::vector<Stored> stored_;
+    Index free_ = none; // the first of stored_ that is free
+    std::vector<Index> slots_;
     std::size_t timed_entries_ = 0;
     std::size_t prefixes_ = 0;
     std::array<std::array<std::size_t, 256>, 2> by_origin_{}; // of IPv6, of IPv4
