@@ -157,6 +157,7 @@ static __always_inline void sieve_deep_ipv4(struct sieve_walk* walk, struct siev
 static __always_inline void sieve_deep_ipv6(struct sieve_walk* walk, struct sieve_parsed* parsed) {
     struct ipv6hdr ip __attribute__((aligned(8)));
     const __u32 network = walk->at;
+    __u8 last;
 
     parsed->outcome = SIEVE_OUTCOME_TRUNCATED;
     if (sieve_load(walk->ctx, walk->at, &ip, sizeof(ip)) != 0) return;
@@ -167,14 +168,14 @@ static __always_inline void sieve_deep_ipv6(struct sieve_walk* walk, struct siev
     walk->available = sieve_ipv6_payload(walk->ctx, parsed, &ip);
     walk->next = ip.nexthdr;
     bpf_loop(SIEVE_MAX_EXTENSIONS, sieve_walk_extension, walk, 0);
-    if (walk->outcome == SIEVE_OUTCOME_COMPLETE && (walk->available < 0 || walk->at > parsed->bytes))
-        walk->outcome = SIEVE_OUTCOME_CUT_CHAIN;
     if (walk->outcome == SIEVE_OUTCOME_FRAGMENT)
         sieve_take_later_fragment(walk->next, parsed);
     else if (walk->outcome != SIEVE_OUTCOME_COMPLETE)
         parsed->outcome = walk->outcome;
     else if (sieve_is_extension(walk->next))
         parsed->outcome = SIEVE_OUTCOME_LONG_CHAIN;
+    else if (walk->available < 0 || sieve_load(walk->ctx, walk->at - 1, &last, sizeof(last)) != 0)
+        parsed->outcome = SIEVE_OUTCOME_CUT_CHAIN; /* the last extension header is not whole */
     else if (!walk->routed && sieve_may_be_discovery(&ip, walk->next, walk->available))
         sieve_deep_icmp(walk, parsed);
     else

@@ -74,8 +74,8 @@ std::optional<TimedEntry> TimedList::find(const Prefix& prefix, std::uint64_t id
 TimedList::Index TimedList::store(const Stored& stored) {
     const Index index = free_;
     if (index == none) {
-        // A quarter more, where a vector takes twice as much.
-        if (stored_.size() == stored_.capacity()) stored_.reserve(stored_.size() / 4 * 5 + first_slots);
+        // An eighth more, where a vector takes twice as much.
+        if (stored_.size() == stored_.capacity()) stored_.reserve(stored_.size() / 8 * 9 + first_slots);
         stored_.push_back(stored);
         return static_cast<Index>(stored_.size() - 1);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // The exact list behind a filter: every timed entry, found by its prefix, and by the time at which it ends.
 //
-// Memory: 32 to 40 bytes for each timed entry, four bytes for each slot of a hash table that is between three
+// Memory: 32 to 36 bytes for each timed entry, four bytes for each slot of a hash table that is between three
 // eighths and three quarters full, and 16 bytes for each timed entry that ends.
 #pragma once
 
