@@ -216,6 +216,11 @@ class OnTheDaemon:
         if self.is_up():
             self.daemon.signal(signal.SIGHUP)
 
+    def read_anew(self):
+        self.write_configuration()
+        self.config_is_broken = False
+        self.reload()
+
     @operation(8)
     def another_configuration(self):
         self.configuration = self.draw_configuration()
@@ -228,9 +233,7 @@ class OnTheDaemon:
                 one.taken = False
             elif not one.taken and not one.good:
                 self.write_list(name, self.draw_list(name))
-        self.write_configuration()
-        self.config_is_broken = False
-        self.reload()
+        self.read_anew()
 
     @operation(3)
     def another_name(self):
@@ -252,9 +255,7 @@ class OnTheDaemon:
         if name in self.known_sets - self.resourced and self.options_known:
             self.known_sets.add(new)
         self.renamed.add(new)
-        self.write_configuration()
-        self.config_is_broken = False
-        self.reload()
+        self.read_anew()
         return name
 
     @operation(3)
@@ -283,9 +284,7 @@ class OnTheDaemon:
         self.resourced.add(name)
         self.known_sets -= self.renamed
         self.write_list(name, addresses)
-        self.write_configuration()
-        self.config_is_broken = False
-        self.reload()
+        self.read_anew()
         return f"{name} {action}"
 
     @operation(3)

@@ -588,8 +588,6 @@ TEST_F(CycleTest, AfterARebootTheLastGoodImagesComeFirst) {
     EXPECT_EQ(kernel.running.table.sets.size(), 2U);
 }
 
-// Addresses of which nothing is asked go to an exact kind: nothing is kept beside them, and that is no
-// change.
 // Friends are not dropped because a list of foes is to take their place and is not there yet.
 TEST_F(CycleTest, ANewActionAwaitsTheListOfTheNewSources) {
     SetConfiguration& set = configuration.sets[0];
@@ -782,6 +780,8 @@ TEST_F(CycleTest, AnImageWhoseListHasChangedSinceWaitsForTheList) {
     EXPECT_NE(map_of("a"), 0U);
 }
 
+// Addresses of which nothing is asked go to an exact kind: nothing is kept beside them, and that is no
+// change.
 TEST_F(CycleTest, AnExactSetHasNothingToVerify) {
     remarks.clear();
     configuration.sets[0].verify = true;

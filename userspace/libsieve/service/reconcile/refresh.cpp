@@ -19,7 +19,6 @@
 #include "libsieve/service/lists/list_digest.hpp"
 #include "libsieve/service/lists/list_file.hpp"
 #include "libsieve/service/live/live_image.hpp"
-#include "libsieve/service/live/live_set.hpp"
 #include "libsieve/service/reconcile/list_owner.hpp"
 #include "libsieve/service/reconcile/together.hpp"
 #include "libsieve/service/safety/acceptance.hpp"
