@@ -202,8 +202,8 @@ class LiveBench {
         out["download"] =
             cost_of(first.size(), [&] { decisions = fetch(CrowdsecStream::Fetch::whole_list); }).to_json();
         out["first"] = cost_of(first.size(), [&] {
-                           const LiveChange done =
-                               value_of(live.replace(kernel_, std::move(decisions.added), {}));
+                           const LiveChange done = value_of(
+                               live.replace(kernel_, Part::followed, std::move(decisions.added), {}));
                            if (done.refusal) fail(done.refusal->message);
                            if (live.rebuild_due()) value_of(rebuild(live));
                        }).to_json();
@@ -216,8 +216,8 @@ class LiveBench {
                                          decisions = fetch(CrowdsecStream::Fetch::difference);
                                      }).to_json();
             const double before = processor_seconds();
-            change = value_of(
-                live.change(kernel_, {std::move(decisions.deleted), std::move(decisions.added)}, {}));
+            change = value_of(live.change(kernel_, Part::followed,
+                                          {std::move(decisions.deleted), std::move(decisions.added)}, {}));
             change_processor = processor_seconds() - before;
         });
         // A larger table may be due before as many keys come again.
@@ -242,7 +242,7 @@ class LiveBench {
                 {address_number(0, sieve_v4_mapped(0xe0000000 + static_cast<std::uint32_t>(i)))},
                 1'000'000'000 + i};
             const auto begin = Clock::now();
-            value_of(live.change(kernel_, {{}, {timed_entry}}, {}));
+            value_of(live.change(kernel_, Part::followed, {{}, {timed_entry}}, {}));
             single.push_back(seconds_since(begin));
         }
         std::sort(single.begin(), single.end());

@@ -69,7 +69,8 @@ class LiveSetTest : public testing::Test, public LiveWorld {
         EXPECT_EQ(identity_in_force(), identity) << what;
         EXPECT_EQ(keys_in_force(), keys) << what;
         EXPECT_TRUE(open().awaits_sources()) << what; // another process knows no more
-        auto done = set.replace(kernel, {entry("192.0.2.2", 2), entry("192.0.2.9", 9)}, observer);
+        auto done =
+            set.replace(kernel, Part::followed, {entry("192.0.2.2", 2), entry("192.0.2.9", 9)}, observer);
         ASSERT_TRUE(done) << done.error().message;
         EXPECT_FALSE(set.awaits_sources()) << what;
         EXPECT_EQ(keys_in_force(), keys) << what;
@@ -99,22 +100,23 @@ TEST_F(LiveSetTest, AListThatIsShortAgainstOneThatCannotBeReadIsRefused) {
     LiveSet before = open_in_force();
     std::vector<TimedEntry> all;
     for (int i = 1; i <= 200; i++) all.push_back(entry("192.0.2." + std::to_string(i)));
-    ASSERT_TRUE(before.replace(kernel, all, observer));
+    ASSERT_TRUE(before.replace(kernel, Part::followed, all, observer));
     ASSERT_TRUE(rebuild(before, kernel, in_process(), observer));
     std::ofstream(list_path()) << "192.0.2.1\n";
     LiveSet set = open();
     ASSERT_TRUE(set.awaits_sources());
-    const auto done = set.replace(kernel, {all[0], all[1]}, observer);
+    const auto done = set.replace(kernel, Part::followed, {all[0], all[1]}, observer);
     ASSERT_TRUE(done) << done.error().message;
     ASSERT_TRUE(done->refusal);
     EXPECT_EQ(done->refusal->guard, Guard::shrink);
-    EXPECT_FALSE(set.replace(kernel, all, observer)->refusal);
+    EXPECT_FALSE(set.replace(kernel, Part::followed, all, observer)->refusal);
 }
 
 TEST_F(LiveSetTest, AddsAndRemovesInPlace) {
     LiveSet set = open_in_force();
     const std::string identity = identity_in_force();
-    auto done = set.change(kernel, {{}, {entry("192.0.2.1", 1), entry("2001:db8::1", 2)}}, observer);
+    auto done =
+        set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1), entry("2001:db8::1", 2)}}, observer);
     ASSERT_TRUE(done) << done.error().message;
     EXPECT_EQ(done->added, 2U);
     EXPECT_EQ(done->keys, 2U);
@@ -122,7 +124,7 @@ TEST_F(LiveSetTest, AddsAndRemovesInPlace) {
     EXPECT_FALSE(done->rebuild_due);
     EXPECT_TRUE(in_force_has("192.0.2.1"));
     EXPECT_TRUE(in_force_has("2001:db8::1"));
-    done = set.change(kernel, {{entry("192.0.2.1", 1)}, {}}, observer);
+    done = set.change(kernel, Part::followed, {{entry("192.0.2.1", 1)}, {}}, observer);
     ASSERT_TRUE(done) << done.error().message;
     EXPECT_EQ(done->removed, 1U);
     EXPECT_FALSE(in_force_has("192.0.2.1"));
@@ -132,20 +134,22 @@ TEST_F(LiveSetTest, AddsAndRemovesInPlace) {
 
 TEST_F(LiveSetTest, AnAddressStaysUntilItsLastEntryHasGone) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1), entry("192.0.2.1", 2)}}, observer));
+    ASSERT_TRUE(
+        set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1), entry("192.0.2.1", 2)}}, observer));
     EXPECT_EQ(keys_in_force(), 1U);
-    ASSERT_TRUE(set.change(kernel, {{entry("192.0.2.1", 1)}, {}}, observer));
+    ASSERT_TRUE(set.change(kernel, Part::followed, {{entry("192.0.2.1", 1)}, {}}, observer));
     EXPECT_TRUE(in_force_has("192.0.2.1"));
-    ASSERT_TRUE(set.change(kernel, {{entry("192.0.2.1", 2)}, {}}, observer));
+    ASSERT_TRUE(set.change(kernel, Part::followed, {{entry("192.0.2.1", 2)}, {}}, observer));
     EXPECT_FALSE(in_force_has("192.0.2.1"));
     EXPECT_EQ(keys_in_force(), 0U);
 }
 
 TEST_F(LiveSetTest, NeverDeletesWhatWasNotInserted) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1)}}, observer));
-    const auto done = set.change(
-        kernel, {{entry("192.0.2.2", 1), entry("192.0.2.1", 7), entry("192.0.2.1", 7)}, {}}, observer);
+    ASSERT_TRUE(set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1)}}, observer));
+    const auto done =
+        set.change(kernel, Part::followed,
+                   {{entry("192.0.2.2", 1), entry("192.0.2.1", 7), entry("192.0.2.1", 7)}, {}}, observer);
     ASSERT_TRUE(done);
     EXPECT_EQ(done->removed, 0U);
     EXPECT_EQ(done->keys, 0U);
@@ -154,8 +158,9 @@ TEST_F(LiveSetTest, NeverDeletesWhatWasNotInserted) {
 
 TEST_F(LiveSetTest, AnEntryThatGoesAndComesAtOnceStays) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1)}}, observer));
-    const auto done = set.change(kernel, {{entry("192.0.2.1", 1)}, {entry("192.0.2.1", 1)}}, observer);
+    ASSERT_TRUE(set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1)}}, observer));
+    const auto done =
+        set.change(kernel, Part::followed, {{entry("192.0.2.1", 1)}, {entry("192.0.2.1", 1)}}, observer);
     ASSERT_TRUE(done);
     EXPECT_EQ(done->keys, 0U);
     EXPECT_TRUE(in_force_has("192.0.2.1"));
@@ -165,7 +170,7 @@ TEST_F(LiveSetTest, AnEntryThatGoesAndComesAtOnceStays) {
 TEST_F(LiveSetTest, EveryHookThatHasTheSetGetsTheChange) {
     LiveSet set = open_in_force();
     put_in_force("block", kernel::HookPoint::ingress);
-    const auto done = set.change(kernel, {{}, {entry("192.0.2.1", 1)}}, observer);
+    const auto done = set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1)}}, observer);
     ASSERT_TRUE(done);
     EXPECT_EQ(done->filters, 2U);
     EXPECT_TRUE(in_force_has("192.0.2.1"));
@@ -174,8 +179,9 @@ TEST_F(LiveSetTest, EveryHookThatHasTheSetGetsTheChange) {
 
 TEST_F(LiveSetTest, AHookThatComesLaterGetsAllThatCameSinceTheImage) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}, observer));
-    ASSERT_TRUE(set.change(kernel, {{entry("192.0.2.2", 2)}, {}}, observer));
+    ASSERT_TRUE(
+        set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}, observer));
+    ASSERT_TRUE(set.change(kernel, Part::followed, {{entry("192.0.2.2", 2)}, {}}, observer));
     put_in_force("block", kernel::HookPoint::egress);
     EXPECT_FALSE(in_force_has("192.0.2.1", kernel::HookPoint::egress));
     const auto done = set.reconcile(kernel, observer);
@@ -187,8 +193,9 @@ TEST_F(LiveSetTest, AHookThatComesLaterGetsAllThatCameSinceTheImage) {
 
 TEST_F(LiveSetTest, AFilterThatIsAboutToComeCatchesUp) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}, observer));
-    ASSERT_TRUE(set.change(kernel, {{entry("192.0.2.2", 2)}, {}}, observer));
+    ASSERT_TRUE(
+        set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}, observer));
+    ASSERT_TRUE(set.change(kernel, Part::followed, {{entry("192.0.2.2", 2)}, {}}, observer));
     const std::uint32_t coming = put_in_force("block", kernel::HookPoint::egress);
     set.catch_up(kernel, coming);
     EXPECT_TRUE(in_force_has("192.0.2.1", kernel::HookPoint::egress));
@@ -199,7 +206,7 @@ TEST_F(LiveSetTest, AFilterThatIsAboutToComeCatchesUp) {
     EXPECT_EQ(done->filters, 2U);
     EXPECT_FALSE(done->rebuild_due);
     // From now on it is one of them.
-    done = set.change(kernel, {{entry("192.0.2.1", 1)}, {entry("192.0.2.3", 3)}}, observer);
+    done = set.change(kernel, Part::followed, {{entry("192.0.2.1", 1)}, {entry("192.0.2.3", 3)}}, observer);
     ASSERT_TRUE(done);
     EXPECT_EQ(done->keys, 4U);
     EXPECT_FALSE(in_force_has("192.0.2.1", kernel::HookPoint::egress));
@@ -215,10 +222,12 @@ TEST_F(LiveSetTest, AFilterThatIsAboutToComeCatchesUp) {
 
 TEST_F(LiveSetTest, AFilterThatCaughtUpHasWhatIsPendingElsewhere) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}, observer));
+    ASSERT_TRUE(
+        set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}, observer));
     kernel.refuse("lock", ErrorKind::busy); // the cycle has the lock
-    auto done = set.change(kernel, {{entry("192.0.2.1", 1)}, {entry("192.0.2.2", 9), entry("192.0.2.3", 3)}},
-                           observer);
+    auto done =
+        set.change(kernel, Part::followed,
+                   {{entry("192.0.2.1", 1)}, {entry("192.0.2.2", 9), entry("192.0.2.3", 3)}}, observer);
     ASSERT_TRUE(done);
     ASSERT_TRUE(done->delayed);
     set.catch_up(kernel, put_in_force("block", kernel::HookPoint::egress));
@@ -239,7 +248,7 @@ TEST_F(LiveSetTest, AFilterThatCaughtUpHasWhatIsPendingElsewhere) {
 
 TEST_F(LiveSetTest, CatchingUpTwiceOrNowhereChangesNothing) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1)}}, observer));
+    ASSERT_TRUE(set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1)}}, observer));
     set.catch_up(kernel, map_id()); // it has changed already
     EXPECT_EQ(keys_in_force(), 1U);
     set.catch_up(kernel, 1); // there is no such map
@@ -251,7 +260,7 @@ TEST_F(LiveSetTest, CatchingUpTwiceOrNowhereChangesNothing) {
 
 TEST_F(LiveSetTest, ASecondLevelChangesNothing) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1)}}, observer));
+    ASSERT_TRUE(set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1)}}, observer));
     const auto done = set.reconcile(kernel, observer);
     ASSERT_TRUE(done);
     EXPECT_EQ(done->keys, 0U);
@@ -261,7 +270,7 @@ TEST_F(LiveSetTest, ASecondLevelChangesNothing) {
 TEST_F(LiveSetTest, WhileAnotherControllerIsAtWorkTheChangeWaits) {
     LiveSet set = open_in_force();
     kernel.refuse("lock", ErrorKind::busy);
-    auto done = set.change(kernel, {{}, {entry("192.0.2.1", 1)}}, observer);
+    auto done = set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1)}}, observer);
     ASSERT_TRUE(done);
     ASSERT_TRUE(done->delayed);
     EXPECT_EQ(done->delayed->kind, ErrorKind::busy);
@@ -275,7 +284,8 @@ TEST_F(LiveSetTest, WhileAnotherControllerIsAtWorkTheChangeWaits) {
 
 TEST_F(LiveSetTest, WhatSomebodyElseChangedIsPutRight) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}, observer));
+    ASSERT_TRUE(
+        set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}, observer));
     const auto keys_of = [](const char* address) {
         KeySet keys(SIEVE_FIELD_SRC);
         keys.add(key_of_address(test::prefix_of(address).address, SIEVE_FIELD_SRC));
@@ -288,7 +298,7 @@ TEST_F(LiveSetTest, WhatSomebodyElseChangedIsPutRight) {
             keys_of("192.0.2.1"), keys_of("192.0.2.9"), [] { return Status(); }, never_ends));
     }
     EXPECT_TRUE(in_force_has("192.0.2.9"));
-    const auto done = set.change(kernel, {{}, {entry("192.0.2.3", 3)}}, observer);
+    const auto done = set.change(kernel, Part::followed, {{}, {entry("192.0.2.3", 3)}}, observer);
     ASSERT_TRUE(done);
     EXPECT_FALSE(done->rebuild_due);
     EXPECT_EQ(done->keys, 3U);
@@ -301,7 +311,7 @@ TEST_F(LiveSetTest, WhatSomebodyElseChangedIsPutRight) {
 // A set that was configured before such sets were exact, or that somebody swapped.
 TEST_F(LiveSetTest, AFilterOfAnotherKindIsReplaced) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1)}}, observer));
+    ASSERT_TRUE(set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1)}}, observer));
     control::FeedSpec spec = test::Files::quick();
     spec.build.kind.kind = SIEVE_KIND_DDLCBF;
     kernel.put_filter(map_id(),
@@ -318,8 +328,10 @@ TEST_F(LiveSetTest, AFilterOfAnotherKindIsReplaced) {
 
 TEST_F(LiveSetTest, ReplaceTakesOnlyTheDifference) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(set.replace(kernel, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}, observer));
-    const auto done = set.replace(kernel, {entry("192.0.2.2", 2), entry("192.0.2.3", 3)}, observer);
+    ASSERT_TRUE(
+        set.replace(kernel, Part::followed, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}, observer));
+    const auto done =
+        set.replace(kernel, Part::followed, {entry("192.0.2.2", 2), entry("192.0.2.3", 3)}, observer);
     ASSERT_TRUE(done);
     EXPECT_EQ(done->added, 1U);
     EXPECT_EQ(done->removed, 1U);
@@ -331,8 +343,8 @@ TEST_F(LiveSetTest, ReplaceTakesOnlyTheDifference) {
 TEST_F(LiveSetTest, EntriesEndByTheClock) {
     LiveSet set = open_in_force();
     ASSERT_TRUE(set.change(
-        kernel, {{}, {entry("192.0.2.1", 1, at_second(100)), entry("192.0.2.2", 2, at_second(200))}},
-        observer));
+        kernel, Part::followed,
+        {{}, {entry("192.0.2.1", 1, at_second(100)), entry("192.0.2.2", 2, at_second(200))}}, observer));
     EXPECT_EQ(set.next_expiry(), at_second(100));
     ASSERT_TRUE(set.expire(kernel, at_second(99), observer));
     EXPECT_TRUE(in_force_has("192.0.2.1"));
@@ -340,7 +352,7 @@ TEST_F(LiveSetTest, EntriesEndByTheClock) {
     EXPECT_FALSE(in_force_has("192.0.2.1"));
     EXPECT_TRUE(in_force_has("192.0.2.2"));
     // It is prolonged.
-    ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.2", 2, at_second(300))}}, observer));
+    ASSERT_TRUE(set.change(kernel, Part::followed, {{}, {entry("192.0.2.2", 2, at_second(300))}}, observer));
     ASSERT_TRUE(set.expire(kernel, at_second(200), observer));
     EXPECT_TRUE(in_force_has("192.0.2.2"));
     EXPECT_EQ(set.next_expiry(), at_second(300));
@@ -349,9 +361,10 @@ TEST_F(LiveSetTest, EntriesEndByTheClock) {
 TEST_F(LiveSetTest, AnotherProcessGoesOnWhereThisOneEnded) {
     {
         LiveSet set = open_in_force();
-        ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2, at_second(100))}},
+        ASSERT_TRUE(set.change(kernel, Part::followed,
+                               {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2, at_second(100))}},
                                observer));
-        ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.3", 3)}}, observer));
+        ASSERT_TRUE(set.change(kernel, Part::followed, {{}, {entry("192.0.2.3", 3)}}, observer));
     }
     LiveSet set = open();
     EXPECT_EQ(set.list().prefixes(), 3U);
@@ -360,7 +373,7 @@ TEST_F(LiveSetTest, AnotherProcessGoesOnWhereThisOneEnded) {
     ASSERT_TRUE(done);
     EXPECT_EQ(done->keys, 0U);
     EXPECT_FALSE(done->rebuild_due);
-    done = set.change(kernel, {{entry("192.0.2.1", 1)}, {entry("192.0.2.4", 4)}}, observer);
+    done = set.change(kernel, Part::followed, {{entry("192.0.2.1", 1)}, {entry("192.0.2.4", 4)}}, observer);
     ASSERT_TRUE(done);
     EXPECT_FALSE(done->rebuild_due);
     EXPECT_FALSE(in_force_has("192.0.2.1"));
@@ -371,7 +384,8 @@ TEST_F(LiveSetTest, AnotherProcessGoesOnWhereThisOneEnded) {
 TEST_F(LiveSetTest, AfterARebootTheImageGetsTheJournalsDifference) {
     {
         LiveSet set = open_in_force();
-        ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}, observer));
+        ASSERT_TRUE(set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}},
+                               observer));
     }
     put_in_force(); // as it was built
     EXPECT_FALSE(in_force_has("192.0.2.1"));
@@ -386,9 +400,9 @@ TEST_F(LiveSetTest, AfterARebootTheImageGetsTheJournalsDifference) {
 TEST_F(LiveSetTest, AChangeInFlightAtACrashIsMadeAtTheNextStart) {
     {
         LiveSet set = open_in_force();
-        ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1)}}, observer));
+        ASSERT_TRUE(set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1)}}, observer));
         kernel.refuse("lock", ErrorKind::busy); // the journal has the change, and the filter does not
-        ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.2", 2)}}, observer));
+        ASSERT_TRUE(set.change(kernel, Part::followed, {{}, {entry("192.0.2.2", 2)}}, observer));
         kernel.allow("lock");
     }
     LiveSet set = open();
@@ -403,8 +417,8 @@ TEST_F(LiveSetTest, AChangeInFlightAtACrashIsMadeAtTheNextStart) {
 TEST_F(LiveSetTest, ATornJournalLosesItsLastChangeOnly) {
     {
         LiveSet set = open_in_force();
-        ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1)}}, observer));
-        ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.2", 2)}}, observer));
+        ASSERT_TRUE(set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1)}}, observer));
+        ASSERT_TRUE(set.change(kernel, Part::followed, {{}, {entry("192.0.2.2", 2)}}, observer));
     }
     std::filesystem::resize_file(journal_path(), std::filesystem::file_size(journal_path()) - 60);
     remarks.clear();
@@ -421,7 +435,7 @@ TEST_F(LiveSetTest, ADamagedListIsAskedForBeforeAnythingIsBuiltOfIt) {
     for (std::size_t at = 0; at < bytes; at += 3) {
         {
             LiveSet set = open();
-            ASSERT_TRUE(set.replace(kernel, timed_entries, observer));
+            ASSERT_TRUE(set.replace(kernel, Part::followed, timed_entries, observer));
             ASSERT_TRUE(rebuild(set, kernel, in_process(), observer));
             put_in_force();
         }
@@ -435,7 +449,8 @@ TEST_F(LiveSetTest, AListThatIsGoneIsAskedForToo) {
     for (const bool is_list : {true, false}) {
         {
             LiveSet set = open();
-            ASSERT_TRUE(set.replace(kernel, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}, observer));
+            ASSERT_TRUE(set.replace(kernel, Part::followed, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)},
+                                    observer));
             ASSERT_TRUE(rebuild(set, kernel, in_process(), observer));
             put_in_force();
         }
@@ -447,8 +462,8 @@ TEST_F(LiveSetTest, AListThatIsGoneIsAskedForToo) {
 TEST_F(LiveSetTest, ADamagedJournalIsAskedForToo) {
     {
         LiveSet set = open_in_force();
-        ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1)}}, observer));
-        ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.2", 2)}}, observer));
+        ASSERT_TRUE(set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1)}}, observer));
+        ASSERT_TRUE(set.change(kernel, Part::followed, {{}, {entry("192.0.2.2", 2)}}, observer));
     }
     flip_a_bit(journal_path(), 100);
     expect_to_wait_for_the_sources("journal");
@@ -461,21 +476,22 @@ TEST_F(LiveSetTest, GuardsCompareWithTheListThatWasLost) {
         timed_entries.push_back(entry(address, timed_entries.size()));
     {
         LiveSet set = open();
-        ASSERT_TRUE(set.replace(kernel, timed_entries, observer));
+        ASSERT_TRUE(set.replace(kernel, Part::followed, timed_entries, observer));
         ASSERT_TRUE(rebuild(set, kernel, in_process(), observer));
         put_in_force();
     }
     flip_a_bit(list_path(), std::filesystem::file_size(list_path()) - 2);
     LiveSet set = open();
     for (const std::size_t left : {0U, 10U}) {
-        const auto done = set.replace(
-            kernel, {timed_entries.begin(), timed_entries.begin() + static_cast<long>(left)}, observer);
+        const auto done =
+            set.replace(kernel, Part::followed,
+                        {timed_entries.begin(), timed_entries.begin() + static_cast<long>(left)}, observer);
         ASSERT_TRUE(done);
         ASSERT_TRUE(done->refusal) << left;
         EXPECT_EQ(done->refusal->guard, Guard::shrink);
         EXPECT_TRUE(set.awaits_sources());
     }
-    const auto done = set.replace(kernel, timed_entries, observer);
+    const auto done = set.replace(kernel, Part::followed, timed_entries, observer);
     ASSERT_TRUE(done);
     EXPECT_FALSE(done->refusal);
     EXPECT_FALSE(set.awaits_sources());
@@ -483,10 +499,12 @@ TEST_F(LiveSetTest, GuardsCompareWithTheListThatWasLost) {
 
 TEST_F(LiveSetTest, ChangesDuringARebuildAreInTheNewFilter) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}, observer));
+    ASSERT_TRUE(
+        set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}, observer));
     auto order = set.begin_rebuild();
     ASSERT_TRUE(order);
-    ASSERT_TRUE(set.change(kernel, {{entry("192.0.2.1", 1)}, {entry("192.0.2.3", 3)}}, observer));
+    ASSERT_TRUE(
+        set.change(kernel, Part::followed, {{entry("192.0.2.1", 1)}, {entry("192.0.2.3", 3)}}, observer));
     EXPECT_TRUE(in_force_has("192.0.2.3")); // not held up
     auto image = build_live_image(std::move(*order), in_process());
     ASSERT_TRUE(image);
@@ -508,11 +526,14 @@ TEST_F(LiveSetTest, ChangesDuringARebuildAreInTheNewFilter) {
 // The filter that is swapped in has them at once, not only after another change.
 TEST_F(LiveSetTest, NothingThatCameDuringARebuildIsMissedAfterItsSwap) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}, observer));
+    ASSERT_TRUE(
+        set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}, observer));
     auto order = set.begin_rebuild();
     ASSERT_TRUE(order);
-    ASSERT_TRUE(set.change(kernel, {{entry("192.0.2.1", 1)}, {entry("192.0.2.3", 3)}}, observer));
-    ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.4", 4), entry("192.0.2.4", 5)}}, observer));
+    ASSERT_TRUE(
+        set.change(kernel, Part::followed, {{entry("192.0.2.1", 1)}, {entry("192.0.2.3", 3)}}, observer));
+    ASSERT_TRUE(
+        set.change(kernel, Part::followed, {{}, {entry("192.0.2.4", 4), entry("192.0.2.4", 5)}}, observer));
     Result<Image> image = build_live_image(std::move(*order), in_process());
     ASSERT_TRUE(image);
     const std::string before = identity_in_force();
@@ -542,20 +563,20 @@ TEST_F(LiveSetTest, NothingThatCameDuringARebuildIsMissedAfterItsSwap) {
         for (const char* address : {"192.0.2.2", "192.0.2.3", "192.0.2.4"})
             EXPECT_TRUE(in_force_has(address)) << address;
         // An address goes with the last of its timed entries.
-        ASSERT_TRUE(that.change(kernel, {{entry("192.0.2.4", 4)}, {}}, observer));
+        ASSERT_TRUE(that.change(kernel, Part::followed, {{entry("192.0.2.4", 4)}, {}}, observer));
         EXPECT_TRUE(in_force_has("192.0.2.4"));
-        ASSERT_TRUE(that.change(kernel, {{}, {entry("192.0.2.4", 4)}}, observer));
+        ASSERT_TRUE(that.change(kernel, Part::followed, {{}, {entry("192.0.2.4", 4)}}, observer));
     }
 }
 
 TEST_F(LiveSetTest, ARebuildThatCannotBeSwappedInChangesNothing) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.1", 1)}}, observer));
+    ASSERT_TRUE(set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1)}}, observer));
     const std::string before = identity_in_force();
     kernel.refuse("test block", ErrorKind::bad_input);
     EXPECT_FALSE(rebuild(set, kernel, in_process(), observer));
     EXPECT_EQ(identity_in_force(), before);
-    ASSERT_TRUE(set.change(kernel, {{}, {entry("192.0.2.2", 2)}}, observer));
+    ASSERT_TRUE(set.change(kernel, Part::followed, {{}, {entry("192.0.2.2", 2)}}, observer));
     EXPECT_TRUE(in_force_has("192.0.2.2"));
     EXPECT_EQ(state.read("block", observer.remark)->identity, before);
     EXPECT_EQ(open().list().prefixes(), 2U);
@@ -569,7 +590,7 @@ TEST_F(LiveSetTest, AFilterGrows) {
             EntryChange change;
             for (int i = 0; i < 500; i++, id++)
                 change.added.push_back({{test::prefix_of("10.0.0.0").address + id}, id});
-            const auto done = set.change(kernel, std::move(change), observer);
+            const auto done = set.change(kernel, Part::followed, std::move(change), observer);
             ASSERT_TRUE(done);
             ASSERT_LT(id, 100'000U);
         }
@@ -590,7 +611,7 @@ TEST_F(LiveSetTest, AFilterGrows) {
     EntryChange change;
     for (std::uint64_t i = id / 4; i > 0; i--, id++)
         change.added.push_back({{test::prefix_of("10.0.0.0").address + id}, id});
-    ASSERT_TRUE(set.change(kernel, std::move(change), observer));
+    ASSERT_TRUE(set.change(kernel, Part::followed, std::move(change), observer));
     EXPECT_FALSE(set.rebuild_due());
     EXPECT_EQ(keys_in_force(), id);
 }
@@ -604,7 +625,7 @@ TEST_F(LiveSetTest, AListThatOutgrowsAnImageThatIsNotInForceIsBuiltAnew) {
     constexpr std::uint64_t many = 9'000;
     for (std::uint64_t id = 0; id < many; id++)
         change.added.push_back({{test::prefix_of("10.0.0.0").address + id}, id});
-    ASSERT_TRUE(set.change(kernel, std::move(change), observer));
+    ASSERT_TRUE(set.change(kernel, Part::followed, std::move(change), observer));
     EXPECT_TRUE(has_changed_since_image(state, "block", *state.named("block")));
     EXPECT_EQ(set.rebuild_due(), RebuildReason::no_room);
     EXPECT_EQ(open().rebuild_due(), RebuildReason::no_room) << "another process";
@@ -619,7 +640,8 @@ TEST_F(LiveSetTest, TheHostsAddressesAreNeverInserted) {
     configuration.guards.protect = {"198.51.100.0/24"};
     LiveSet set = open_in_force();
     const auto done = set.change(
-        kernel, {{}, {entry("192.0.2.254", 1), entry("198.51.100.7", 2), entry("192.0.2.1", 3)}}, observer);
+        kernel, Part::followed,
+        {{}, {entry("192.0.2.254", 1), entry("198.51.100.7", 2), entry("192.0.2.1", 3)}}, observer);
     ASSERT_TRUE(done);
     EXPECT_EQ(done->added, 1U);
     EXPECT_EQ(done->kept_out, (std::vector<std::string>{"192.0.2.254: a gateway of eth0",
@@ -632,10 +654,10 @@ TEST_F(LiveSetTest, AListThatAPersonAcceptedIsTaken) {
     LiveSet set = open_in_force();
     std::vector<TimedEntry> list;
     for (const std::string& address : test::addresses(200)) list.push_back(entry(address, list.size()));
-    ASSERT_TRUE(set.replace(kernel, list, observer));
+    ASSERT_TRUE(set.replace(kernel, Part::followed, list, observer));
     const std::vector<TimedEntry> few(list.begin(), list.begin() + 20);
     const auto refused = [&] {
-        auto done = set.replace(kernel, few, observer);
+        auto done = set.replace(kernel, Part::followed, few, observer);
         EXPECT_TRUE(done);
         return done->refusal;
     };
@@ -652,16 +674,16 @@ TEST_F(LiveSetTest, AListThatAPersonAcceptedIsTaken) {
     };
     accept();
     // Another list is not taken.
-    auto done = set.replace(kernel, {list.begin(), list.begin() + 21}, observer);
+    auto done = set.replace(kernel, Part::followed, {list.begin(), list.begin() + 21}, observer);
     ASSERT_TRUE(done && done->refusal);
     EXPECT_EQ(set.list().prefixes(), 200U);
-    done = set.replace(kernel, few, observer);
+    done = set.replace(kernel, Part::followed, few, observer);
     ASSERT_TRUE(done);
     EXPECT_FALSE(done->refusal) << done->refusal->message;
     EXPECT_EQ(set.list().prefixes(), 20U);
     EXPECT_EQ(keys_in_force(), 20U);
     EXPECT_FALSE(state.refused("block")) << "it is spent";
-    ASSERT_TRUE(set.replace(kernel, list, observer));
+    ASSERT_TRUE(set.replace(kernel, Part::followed, list, observer));
     EXPECT_TRUE(refused());
 }
 
@@ -670,11 +692,11 @@ TEST_F(LiveSetTest, GuardsJudgeTheResultingList) {
     LiveSet set = open_in_force();
     std::vector<TimedEntry> list;
     for (const std::string& address : test::addresses(200)) list.push_back(entry(address, list.size()));
-    ASSERT_TRUE(set.replace(kernel, list, observer));
+    ASSERT_TRUE(set.replace(kernel, Part::followed, list, observer));
     ASSERT_EQ(set.list().prefixes(), 200U);
     // A whole list that is short may have been cut short.
     const std::vector<TimedEntry> few(list.begin(), list.begin() + 50);
-    auto done = set.replace(kernel, few, observer);
+    auto done = set.replace(kernel, Part::followed, few, observer);
     ASSERT_TRUE(done);
     ASSERT_TRUE(done->refusal);
     EXPECT_EQ(done->refusal->guard, Guard::shrink);
@@ -690,19 +712,19 @@ TEST_F(LiveSetTest, GuardsJudgeTheResultingList) {
         else
             more.removed.push_back(entry("203.0.113.1", id));
     }
-    done = set.change(kernel, {{}, more.added}, observer);
+    done = set.change(kernel, Part::followed, {{}, more.added}, observer);
     ASSERT_TRUE(done);
     ASSERT_TRUE(done->refusal);
     EXPECT_EQ(done->refusal->guard, Guard::growth);
     EXPECT_EQ(keys_in_force(), 200U);
-    done = set.change(kernel, more, observer);
+    done = set.change(kernel, Part::followed, more, observer);
     ASSERT_TRUE(done);
     EXPECT_FALSE(done->refusal) << done->refusal->message;
     EXPECT_EQ(set.list().prefixes(), 300U);
     // A stream's deletions are no accident.
     EntryChange all_go;
     set.list().for_each([&](const TimedEntry& one) { all_go.removed.push_back(one); });
-    done = set.change(kernel, all_go, observer);
+    done = set.change(kernel, Part::followed, all_go, observer);
     ASSERT_TRUE(done);
     EXPECT_FALSE(done->refusal);
     EXPECT_EQ(set.list().prefixes(), 0U);
@@ -782,7 +804,7 @@ TEST_F(LiveSetTest, AgreesWithAPlainSetThroughCrashes) {
             for (const TimedEntry& removed : change.removed)
                 std::erase_if(change.added, [&](const TimedEntry& added) { return added == removed; });
             safe_bytes = std::filesystem::file_size(journal_path());
-            const auto done = set->change(kernel, change, observer);
+            const auto done = set->change(kernel, Part::followed, change, observer);
             ASSERT_TRUE(done) << done.error().message;
             ASSERT_FALSE(done->refusal);
             ASSERT_NO_FATAL_FAILURE(check(when));
@@ -801,7 +823,7 @@ TEST_F(LiveSetTest, AgreesWithAPlainSetThroughCrashes) {
                                                        (below(2) == 0 ? 0 : below(bytes - safe_bytes + 1)));
             if (below(3) == 0) put_in_force(); // the machine was started anew, too
             set.emplace(open());
-            ASSERT_TRUE(set->replace(kernel, timed_entries(), observer));
+            ASSERT_TRUE(set->replace(kernel, Part::followed, timed_entries(), observer));
             ASSERT_FALSE(set->rebuild_due()) << when;
             ASSERT_NO_FATAL_FAILURE(check(when + " after a crash"));
         }

@@ -7,97 +7,12 @@
 
 #include <gtest/gtest.h>
 
-#include "libsieve/service/live/range_set_configuration.hpp"
 #include "libsieve/service/reconcile/list_owner.hpp"
-#include "libsieve/service/state/ban_ledger.hpp"
 #include "unit/messages.hpp"
-#include "unit/service/in_process.hpp"
-#include "unit/service/live/live_world.hpp"
+#include "unit/service/live/live_updater_fixture.hpp"
 
 namespace sieve::service::live {
 namespace {
-
-using namespace std::chrono_literals;
-using test::entry;
-using test::in_process;
-using test::LiveWorld;
-using Fetch = CrowdsecStream::Fetch;
-
-class LiveUpdaterTest : public testing::Test, public LiveWorld {
-  protected:
-    Time now{1'000'000s};
-    std::vector<LiveEvent> events;
-    std::vector<Fetch> asked;
-    // Of the machine; nobody sets it. Nothing: the clock is never set either.
-    std::optional<std::chrono::milliseconds> uptime;
-    // What the API says next; a failure if there is nothing.
-    std::optional<Decisions> answer{Decisions{}};
-    SandboxSettings sandbox = in_process();
-
-    Configuration configuration_of(SetConfiguration set) {
-        Configuration configuration;
-        configuration.state_directory = files.path("state");
-        configuration.interfaces = {{.name = "eth0", .sets = {set.name}}};
-        configuration.sets = {std::move(set)};
-        return with_range_sets(configuration).value();
-    }
-    std::unique_ptr<LiveUpdater> open(const SetConfiguration& set) {
-        LiveUpdaterSettings settings;
-        settings.configuration = configuration_of(set);
-        settings.set = set.name;
-        settings.sandbox = sandbox;
-        settings.tell = [this](const LiveEvent& event) { events.push_back(event); };
-        settings.now = [this] { return now; };
-        if (uptime) settings.uptime = [this] { return *uptime; };
-        settings.fetch = [this](const CrowdsecSpec&, Fetch ask, Time,
-                                const SandboxSettings&) -> tl::expected<Decisions, GatherFailure> {
-            asked.push_back(ask);
-            if (!answer)
-                return tl::unexpected(GatherFailure{{ErrorKind::bad_input, "the API is away", {}}, {}});
-            return *answer;
-        };
-        auto updater = LiveUpdater::open(std::move(settings), kernel, state, host);
-        if (!updater) throw std::runtime_error(updater.error().message);
-        if (service::followed_stream(set) == nullptr) settle(**updater); // the first steps read the files
-        return std::move(*updater);
-    }
-    // Until it has nothing to do at this moment.
-    Time settle(LiveUpdater& updater) {
-        for (;;) {
-            const Time next = updater.step();
-            if (next > now + 1s) return next;
-            if (next > now) std::this_thread::sleep_for(1ms); // a build on another thread
-        }
-    }
-    // A member and a prefix come into force, and then the updater ends.
-    void keep_for_a_while() {
-        const auto updater = open(stream_set());
-        put_in_force();
-        put_in_force("block-ranges");
-        answer = Decisions{.added = {entry("192.0.2.1", 1, now + 1h), entry("198.51.100.0/24", 2, now + 1h)}};
-        settle(*updater);
-    }
-    // Nothing in force changes.
-    std::unique_ptr<LiveUpdater> open_while_the_api_is_away() {
-        const std::string identity = identity_in_force();
-        const std::uint32_t ranges = map_id("block-ranges");
-        answer.reset();
-        auto updater = open(stream_set());
-        settle(*updater);
-        EXPECT_EQ(identity_in_force(), identity);
-        EXPECT_TRUE(in_force_has("192.0.2.1"));
-        EXPECT_EQ(map_id("block-ranges"), ranges);
-        return updater;
-    }
-    [[nodiscard]] const LiveEvent* last(LiveEvent::What what) const {
-        for (auto event = events.rbegin(); event != events.rend(); ++event)
-            if (event->what == what) return &*event;
-        return nullptr;
-    }
-    [[nodiscard]] std::uint64_t ranges_in_force() {
-        return kernel.open_filter(map_id("block-ranges")).value()->file().keys;
-    }
-};
 
 TEST_F(LiveUpdaterTest, AStreamsSetAndItsRangeSetHaveImagesFromTheStart) {
     const auto updater = open(stream_set());
@@ -165,7 +80,6 @@ TEST_F(LiveUpdaterTest, ARenamedSetKeepsWhatItHas) {
     const auto updater = open(renamed);
     EXPECT_EQ(updater->state().entries, 1U);
     EXPECT_EQ(updater->state().ranges, 1U);
-    EXPECT_TRUE(updater->lists(test::prefix_of("192.0.2.1")));
     EXPECT_FALSE(state.named("block"));
     EXPECT_FALSE(state.named("block-ranges"));
     // One of another server is another set.
@@ -729,36 +643,6 @@ TEST_F(WatchedFileTest, AListThatWasLostIsReadAgain) {
 }
 
 // --- bans
-
-class BansKeeperTest : public LiveUpdaterTest {
-  protected:
-    BanLedger ledger{files.path("state"), "block"};
-
-    static SetConfiguration ban_set() {
-        SetConfiguration set = stream_set();
-        set.sources = {BanSpec{}};
-        return set;
-    }
-    static BanChange ban(const std::string& address, Time until = never) {
-        return {.prefix = test::prefix_of(address), .ban = {.until = until}};
-    }
-    static BanChange unban(const std::string& address) {
-        return {.step = BanStep::remove, .prefix = test::prefix_of(address)};
-    }
-    void change(const std::vector<BanChange>& changes, LiveUpdater& updater) {
-        const Status appended = ledger.append(changes);
-        ASSERT_TRUE(appended) << appended.error().message;
-        updater.wake();
-        settle(updater);
-    }
-    std::unique_ptr<LiveUpdater> in_force() {
-        auto updater = open(ban_set());
-        put_in_force();
-        put_in_force("block-ranges");
-        settle(*updater);
-        return updater;
-    }
-};
 
 TEST_F(BansKeeperTest, FollowsTheLedger) {
     const auto updater = in_force();

@@ -33,15 +33,24 @@ const InterfaceConfiguration* entry_for(const Configuration& configuration, cons
 }
 
 bool follows_bans(const SetConfiguration& set) {
-    return !set.sources.empty() && std::holds_alternative<BanSpec>(set.sources.front());
+    return std::ranges::any_of(
+        set.sources, [](const SourceSpec& source) { return std::holds_alternative<BanSpec>(source); });
 }
 
 bool follows_stream(const SetConfiguration& set) {
-    return followed_stream(set) != nullptr || follows_bans(set);
+    return std::ranges::any_of(set.sources, is_stream);
 }
 
 const CrowdsecSpec* followed_stream(const SetConfiguration& set) {
-    return set.sources.empty() ? nullptr : std::get_if<CrowdsecSpec>(&set.sources.front());
+    for (const SourceSpec& source : set.sources)
+        if (const auto* stream = std::get_if<CrowdsecSpec>(&source)) return stream;
+    return nullptr;
+}
+
+std::vector<SourceSpec> sources_of_lists(const SetConfiguration& set) {
+    std::vector<SourceSpec> lists = set.sources;
+    std::erase_if(lists, is_stream);
+    return lists;
 }
 
 bool takes_packets(const Configuration& configuration, const SetConfiguration& set) {

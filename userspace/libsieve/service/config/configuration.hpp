@@ -92,12 +92,14 @@ struct Configuration {
 [[nodiscard]] const InterfaceConfiguration* entry_for(const Configuration& configuration,
                                                       const std::string& interface, kernel::HookPoint hook);
 
-// The API whose stream the set follows; nothing for any other set. A set with a stream has no other source.
+// The API whose stream the set follows; nothing for any other set.
 [[nodiscard]] const CrowdsecSpec* followed_stream(const SetConfiguration& set);
-// Whether the set's source is the ledger of bans, a stream as well.
+// Whether one of the set's sources is the ledger of bans, a stream as well.
 [[nodiscard]] bool follows_bans(const SetConfiguration& set);
-// Whether it is either.
+// Whether one is either.
 [[nodiscard]] bool follows_stream(const SetConfiguration& set);
+// Those of the set's sources that are no streams: each has a whole list.
+[[nodiscard]] std::vector<SourceSpec> sources_of_lists(const SetConfiguration& set);
 
 // Whether a match with the set keeps a packet from where it goes, on any interface.
 [[nodiscard]] bool takes_packets(const Configuration& configuration, const SetConfiguration& set);

@@ -178,10 +178,6 @@ void add_source(Section& section, const SourcesKey& key, const toml::node& node,
     sources.push_back(std::move(*source));
 }
 
-bool is_stream(const SourceSpec& source) {
-    return std::holds_alternative<CrowdsecSpec>(source) || std::holds_alternative<BanSpec>(source);
-}
-
 // Whether the element names a country or a network, rightly or not; `codes` takes its code.
 bool take_code(Section& section, const toml::node& node, std::vector<std::string>& codes) {
     if (!node.is_string()) return false;
@@ -268,11 +264,10 @@ void read_sources(Section& section, const KeyContext& context, SetConfiguration&
         set.sources = context.geo;
         set.feed.format = {ListSyntax::geo, std::move(codes)};
     }
-    if (std::any_of(set.sources.begin(), set.sources.end(), is_stream) && set.sources.size() > 1)
-        section.mistake(
-            *node, sources_words.name,
-            "a set that follows CrowdSec or bans has no other source; put the others into a set of "
-            "their own");
+    const auto is_api = [](const SourceSpec& source) { return std::holds_alternative<CrowdsecSpec>(source); };
+    if (std::ranges::count_if(set.sources, is_api) > 1)
+        section.mistake(*node, sources_words.name,
+                        "a set follows one CrowdSec; put the other one into a set of its own");
 }
 
 } // namespace

@@ -38,10 +38,14 @@ std::string source_name(const SourceSpec& source) {
     return std::visit([](const auto& one) { return name(one); }, source);
 }
 
+bool is_stream(const SourceSpec& source) {
+    return std::holds_alternative<CrowdsecSpec>(source) || std::holds_alternative<BanSpec>(source);
+}
+
 bool may_be_image(const SourceSpec& source) {
     if (const auto* http = std::get_if<HttpSpec>(&source)) return http->image;
     if (const auto* command = std::get_if<CommandSpec>(&source)) return command->image;
-    return !std::holds_alternative<CrowdsecSpec>(source) && !std::holds_alternative<BanSpec>(source);
+    return !is_stream(source);
 }
 
 } // namespace sieve::service

@@ -95,6 +95,9 @@ using SourceSpec = std::variant<FileSpec, FolderSpec, GlobSpec, HttpSpec, Comman
 // "bans".
 [[nodiscard]] std::string source_name(const SourceSpec& source);
 
+// Whether the source says what comes and what goes; any other has a whole list.
+[[nodiscard]] bool is_stream(const SourceSpec& source);
+
 // Whether the source may hand over a filter that was built elsewhere. Files of this host may.
 [[nodiscard]] bool may_be_image(const SourceSpec& source);
 

@@ -228,10 +228,10 @@ Status BanServer::change(const BanQuestion& question, const Configuration& confi
         if (!ledger) ledger = std::make_shared<BanLedger>(configuration.state_directory, request.set);
         // A ledger that the set cannot be read from is read whole before anything is added to it.
         const auto before = live_.wait(request.set, {}, [](const live::LiveUpdater::State&) { return true; });
-        if (before && before->failures > 0) ledger->read_all_next();
-        const auto listed = [&](const live::Prefix& single) { return live_.lists(request.set, single); };
+        if (before && before->ledger.bytes == 0) ledger->read_all_next();
+        const auto banned = [&](const live::Prefix& single) { return live_.is_banned(request.set, single); };
         SIEVE_ASSIGN(taken,
-                     live::take_bans(request, configuration, host_, *ledger, live::current_time(), listed));
+                     live::take_bans(request, configuration, host_, *ledger, live::current_time(), banned));
     }
     answer.set = taken.set;
     answer.absent = std::move(taken.absent);
@@ -250,8 +250,8 @@ Status BanServer::change(const BanQuestion& question, const Configuration& confi
     if (!state || state->ledger.bytes == 0 || !state->ledger.has(taken.mark)) {
         if (!state)
             answer.not_in_force = "the set is not followed now";
-        else if (!state->last_error.empty())
-            answer.not_in_force = state->last_error;
+        else if (!state->lacks.empty())
+            answer.not_in_force = state->lacks;
         else
             answer.not_in_force = fmt::format("that takes more than {} s; it follows", longest.count());
         answer.fails = true;

@@ -53,7 +53,7 @@ Status ListWatch::follow(const Configuration& configuration) {
         kept.name = set.name;
         kept.sources = set.sources;
         if (follows_bans(set))
-            kept.sources = {FileSpec{ban_ledger_path(configuration.state_directory, set.name)}};
+            kept.sources.emplace_back(FileSpec{ban_ledger_path(configuration.state_directory, set.name)});
         if (!set.feed.except.empty()) kept.sources.emplace_back(FileSpec{set.feed.except});
         sets_.push_back(std::move(kept));
     }

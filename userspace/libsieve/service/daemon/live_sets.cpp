@@ -70,7 +70,7 @@ class LiveSets::Runner {
     [[nodiscard]] int cancel() const { return cancel_.get(); }
     void keep(std::unique_ptr<live::LiveUpdater> updater) { updater_ = std::move(updater); }
     [[nodiscard]] live::LiveUpdater::State state() const { return updater_->state(); }
-    [[nodiscard]] bool lists(const live::Prefix& single) const { return updater_->lists(single); }
+    [[nodiscard]] bool is_banned(const live::Prefix& single) const { return updater_->is_banned(single); }
 
     void run(watching::Statistics& statistics) {
         if (thread_.joinable()) return;
@@ -258,10 +258,10 @@ LiveSets::wait(const std::string& set, std::chrono::milliseconds patience,
     return found;
 }
 
-bool LiveSets::lists(const std::string& set, const live::Prefix& single) const {
+bool LiveSets::is_banned(const std::string& set, const live::Prefix& single) const {
     const std::lock_guard lock(mutex_);
     return std::ranges::any_of(
-        runners_, [&](const auto& runner) { return runner->set() == set && runner->lists(single); });
+        runners_, [&](const auto& runner) { return runner->set() == set && runner->is_banned(single); });
 }
 
 std::vector<live::LiveUpdater::OriginCount> LiveSets::decisions(const std::string& set) const {

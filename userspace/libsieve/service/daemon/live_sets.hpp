@@ -57,8 +57,8 @@ class LiveSets {
     [[nodiscard]] std::optional<live::LiveUpdater::State>
     wait(const std::string& set, std::chrono::milliseconds patience,
          const std::function<bool(const live::LiveUpdater::State& state)>& has_come);
-    // Whether the list of a set that is followed has this single address. From any thread.
-    [[nodiscard]] bool lists(const std::string& set, const live::Prefix& single) const;
+    // Whether a set that is followed has a ban of this single address. From any thread.
+    [[nodiscard]] bool is_banned(const std::string& set, const live::Prefix& single) const;
     // The decisions that a set holds, by origin; nothing if nobody follows the set. From any thread.
     [[nodiscard]] std::vector<live::LiveUpdater::OriginCount> decisions(const std::string& set) const;
     // Something has happened to the hooks.

@@ -23,7 +23,7 @@ struct DecisionFilter {
 };
 
 // Origins that a code tells apart, and bytes of their names. Others have no code, and longer names are cut.
-inline constexpr std::size_t most_origins = 255;
+inline constexpr std::size_t most_origins = ban_origin - 1;
 inline constexpr std::size_t longest_origin = 63;
 
 struct DecisionLimits {

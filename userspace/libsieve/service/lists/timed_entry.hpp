@@ -64,6 +64,21 @@ inline constexpr std::uint64_t decision_numbers = std::uint64_t{1} << origin_shi
     return static_cast<std::uint8_t>(id >> origin_shift);
 }
 
+// A list has a part for each of its set's sources of another sort. A source that says its whole list says
+// what is in its part, and nothing of the others.
+enum class Part : std::uint8_t {
+    followed, // CrowdSec's decisions, or the lines of files that are followed in place
+    bans,
+    lists, // of all lists that are read as a whole, beside decisions or bans
+};
+// Codes in the place of an origin's.
+inline constexpr std::uint8_t ban_origin = 254;
+inline constexpr std::uint8_t list_origin = 255;
+[[nodiscard]] constexpr Part part_of(std::uint64_t id) {
+    const std::uint8_t origin = origin_of(id);
+    return origin == list_origin ? Part::lists : origin == ban_origin ? Part::bans : Part::followed;
+}
+
 // What comes and what goes, in this order: first all of `removed`, then all of `added`.
 struct EntryChange {
     std::vector<TimedEntry> removed; // their `until` means nothing

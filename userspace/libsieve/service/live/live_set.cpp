@@ -111,7 +111,7 @@ bool LiveSet::load_list_alone(const control::Observer& observer) {
 // The files stay as they are, so that another process that begins here knows no more.
 void LiveSet::lose_list(const std::string& why, std::uint64_t prefixes, const control::Observer& observer) {
     observer.remark(lost_list_text(name(), why));
-    lost_ = Lost{.prefixes = std::max<std::uint64_t>(prefixes, list_.prefixes())};
+    lost_ = std::max<std::uint64_t>(prefixes, list_.prefixes());
     list_ = TimedList();
     due(RebuildReason::unknown);
 }
@@ -167,13 +167,13 @@ void LiveSet::enter(const EntryChange& change, LiveChange& report) {
         if (list_.add(timed_entry)) note_everywhere(timed_entry.prefix, true);
 }
 
-bool LiveSet::lists(const Prefix& single) const {
+bool LiveSet::is_banned(const Prefix& single) const {
     const std::lock_guard lock(*mutex_);
-    return list_.count(single) > 0;
+    return list_.find(single, entry_id(0, ban_origin)).has_value();
 }
 
-void LiveSet::nothing_is_refused() {
-    if (std::exchange(may_be_refused_, false)) state_->forget_refused(name());
+void LiveSet::nothing_is_refused(Part part) {
+    if (may_be_refused_.erase(part) > 0 && may_be_refused_.empty()) state_->forget_refused(name());
 }
 
 void LiveSet::drop_what_changes_nothing(EntryChange& change) const {
@@ -187,48 +187,52 @@ void LiveSet::drop_what_changes_nothing(EntryChange& change) const {
     std::erase_if(change.added, [&](const TimedEntry& timed_entry) {
         const std::optional<TimedEntry> now = list_.find(timed_entry.prefix, timed_entry.id);
         if (!now) return false;
-        if (now->until == never || timed_entry.until == never || follows_bans(options_.set))
+        if (now->until == never || timed_entry.until == never || part_of(timed_entry.id) == Part::bans)
             return now->until == timed_entry.until;
         const auto apart = now->until - timed_entry.until;
         return apart < same_end && -apart < same_end;
     });
 }
 
-std::optional<Refusal> LiveSet::guard(const EntryChange& change, bool whole_list) const {
-    // The number of timed entries of each prefix that come, less those that go.
-    std::unordered_map<Prefix, std::int64_t, PrefixHash> balance;
-    for (const TimedEntry& timed_entry : change.removed) balance[timed_entry.prefix]--;
-    for (const TimedEntry& timed_entry : change.added)
-        if (!list_.find(timed_entry.prefix, timed_entry.id)) balance[timed_entry.prefix]++;
-    std::uint64_t after = list_.prefixes();
-    for (const auto& [prefix, difference] : balance) {
-        const auto before = static_cast<std::int64_t>(list_.count(prefix));
-        if (before == 0 && difference > 0) after++;
-        if (before > 0 && before + difference <= 0) after--;
+std::optional<Refusal> LiveSet::guard(Part part, const EntryChange& change, bool whole_list) const {
+    if (part == Part::bans) return std::nullopt; // who gave them was asked (take_bans.hpp)
+    ListSize before{.entries = entries_in(list_, part)};
+    const auto gone = std::ranges::count_if(
+        change.removed, [&](const TimedEntry& timed_entry) { return part_of(timed_entry.id) == part; });
+    const auto come = std::ranges::count_if(change.added, [&](const TimedEntry& timed_entry) {
+        return !list_.find(timed_entry.prefix, timed_entry.id);
+    });
+    std::uint64_t after = before.entries + static_cast<std::uint64_t>(come) -
+                          std::min(before.entries, static_cast<std::uint64_t>(gone));
+    const bool follows = part == Part::followed && followed_stream(options_.set) != nullptr;
+    if (after == 0 && part == Part::followed && !follows && !options_.set.empty)
+        return unless_accepted(empty_list(options_.set), part, change, before);
+    // Of a list that was lost, only the number of all its prefixes is known.
+    if (awaits_sources()) {
+        after += list_.timed_entries() - before.entries;
+        before.entries = *lost_;
     }
-    if (follows_bans(options_.set)) return std::nullopt; // who gave them was asked (take_bans.hpp)
-    const bool follows = followed_stream(options_.set) != nullptr;
-    const ListSize before{.entries = awaits_sources() ? lost_->prefixes : list_.prefixes()};
-    if (after == 0 && !follows && !options_.set.empty)
-        return unless_accepted(empty_list(options_.set), change, before);
     if (base_.empty() || before.entries == 0) return std::nullopt; // there is nothing to compare with
     std::optional<Refusal> refusal = check_size(options_.set, {.entries = after}, before);
-    // A stream says of each decision that it ends. A list that is short may have been cut short.
-    if (refusal && refusal->guard == Guard::shrink && follows && !whole_list) return std::nullopt;
-    return refusal ? unless_accepted(std::move(*refusal), change, before) : std::nullopt;
+    if (refusal && refusal->guard == Guard::shrink) {
+        // A stream says of each decision that it ends. A list that is short may have been cut short.
+        if (follows && !whole_list) return std::nullopt;
+        // Others are still to come.
+        if (awaits_sources() && !said_.all_with(part)) return std::nullopt;
+    }
+    return refusal ? unless_accepted(std::move(*refusal), part, change, before) : std::nullopt;
 }
 
-// Nothing if a person has accepted the list that the change leads to.
-std::optional<Refusal> LiveSet::unless_accepted(Refusal refusal, const EntryChange& change,
+// Nothing if a person has accepted the part that the change leads to.
+std::optional<Refusal> LiveSet::unless_accepted(Refusal refusal, Part part, const EntryChange& change,
                                                 const ListSize& before) const {
-    TimedList after;
-    list_.for_each([&](const TimedEntry& timed_entry) { after.add(timed_entry); });
+    TimedList after = part_alone(list_, part);
     for (const TimedEntry& timed_entry : change.removed) after.remove(timed_entry.prefix, timed_entry.id);
     for (const TimedEntry& timed_entry : change.added) after.add(timed_entry);
     return live::unless_accepted(std::move(refusal), options_.set, after, before, *state_);
 }
 
-Result<LiveChange> LiveSet::take(control::Kernel& kernel, EntryChange change, bool whole_list,
+Result<LiveChange> LiveSet::take(control::Kernel& kernel, Part part, EntryChange change, bool whole_list,
                                  const control::Observer& observer) {
     LiveChange report;
     if (const auto range =
@@ -239,42 +243,37 @@ Result<LiveChange> LiveSet::take(control::Kernel& kernel, EntryChange change, bo
                                      name(), prefix_text(range->prefix)));
     report.kept_out = keep_out(change.added, options_.set, options_.protection);
     drop_what_changes_nothing(change);
-    const bool is_found = whole_list && awaits_sources();
-    if (change.empty() && whole_list) nothing_is_refused();
+    const bool is_found = whole_list && awaits_sources() && !said_.has(part);
+    if (change.empty() && whole_list) nothing_is_refused(part);
     if (!change.empty() || is_found) {
-        report.refusal = guard(change, whole_list);
+        report.refusal = guard(part, change, whole_list);
         if (report.refusal) {
-            may_be_refused_ = true;
+            may_be_refused_.insert(part);
             return report;
         }
-        if (is_found) lost_->found = true;
         SIEVE_TRY(note_in_journal(change));
         enter(change, report);
-        nothing_is_refused();
+        nothing_is_refused(part);
         if (rebuilding_) rebuilding_->since.push_back(std::move(change));
     }
-    sources_said_ = sources_said_ || whole_list;
+    if (whole_list) {
+        said_.say(part);
+        sources_said_ = said_.all();
+    }
     put_in_force(kernel, report, observer);
     return report;
 }
 
-Result<LiveChange> LiveSet::change(control::Kernel& kernel, EntryChange change,
+Result<LiveChange> LiveSet::change(control::Kernel& kernel, Part part, EntryChange change,
                                    const control::Observer& observer) {
-    return take(kernel, std::move(change), false, observer);
+    return take(kernel, part, std::move(change), false, observer);
 }
 
-Result<LiveChange> LiveSet::replace(control::Kernel& kernel, std::vector<TimedEntry> all,
+Result<LiveChange> LiveSet::replace(control::Kernel& kernel, Part part, std::vector<TimedEntry> all,
                                     const control::Observer& observer) {
-    EntryChange change;
-    {
-        TimedList wanted;
-        for (const TimedEntry& timed_entry : all) wanted.add(timed_entry);
-        list_.for_each([&](const TimedEntry& timed_entry) {
-            if (!wanted.find(timed_entry.prefix, timed_entry.id)) change.removed.push_back(timed_entry);
-        });
-    }
-    change.added = std::move(all);
-    return take(kernel, std::move(change), true, observer);
+    EntryChange change = said_.replacement(list_, part, all);
+    all = {};
+    return take(kernel, part, std::move(change), true, observer);
 }
 
 // What no guard has a say in.

@@ -13,9 +13,12 @@
 // somebody else changed it. So does one that is about to come into force, before packets meet it
 // (catch_up()).
 //
-// If the files of the list are damaged or gone, no filter is touched until the sources have said their whole
-// list and an image of it is built: a filter in force has every member that was known, and an image of half a
-// list has not.
+// A list has parts (timed_entry.hpp), one for each sort of source. An address is on the list as long as one
+// part has it.
+//
+// If the files of the list are damaged or gone, no filter is touched until all sources have said their whole
+// lists and an image of them is built: a filter in force has every member that was known, and an image of
+// half a list has not.
 //
 // Not thread-safe, but for catch_up(). change(), reconcile() and finish_rebuild() block: they take the
 // controllers' lock. They belong to a thread of their own (live_updater.hpp has one).
@@ -28,6 +31,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -41,6 +45,7 @@
 #include "libsieve/service/lists/timed_entry.hpp"
 #include "libsieve/service/lists/timed_list.hpp"
 #include "libsieve/service/live/journal.hpp"
+#include "libsieve/service/live/list_parts.hpp"
 #include "libsieve/service/safety/guards.hpp"
 #include "libsieve/service/sources/sandbox.hpp"
 #include "libsieve/service/state/state_directory.hpp"
@@ -101,28 +106,30 @@ class LiveSet {
     [[nodiscard]] const std::string& name() const { return options_.set.name; }
     [[nodiscard]] const TimedList& list() const { return list_; }
     // From any thread.
-    [[nodiscard]] bool lists(const Prefix& single) const;
+    [[nodiscard]] bool is_banned(const Prefix& single) const;
     [[nodiscard]] std::optional<RebuildReason> rebuild_due() const { return due_; }
     // Looks whether the last good image and its list are still there and whole: no interface that comes gets
     // its program without.
     void check_files(const control::Observer& observer);
-    // The list was lost, and replace() has not brought it back: an image of it would lack members.
-    [[nodiscard]] bool awaits_sources() const { return lost_ && !lost_->found; }
+    // The list was lost, and replace() has not brought back all of its parts: an image of it would lack
+    // members.
+    [[nodiscard]] bool awaits_sources() const { return lost_ && !said_.all(); }
     void set_protection(Protection protection) { options_.protection = std::move(protection); }
-    // Its sources say what is on the list.
-    void nothing_is_refused();
-    // Whether the configured sources have said their list, and the record still names others.
+    // The sources of a part say what is on the list.
+    void nothing_is_refused(Part part);
+    // Whether all configured sources have said their lists, and the record still names others.
     [[nodiscard]] bool is_of_new_sources();
     // Corrects the record. False: it cannot be written now.
     [[nodiscard]] bool note_sources();
 
-    // Takes the change into the list and the journal, and puts the difference in force. All prefixes are
-    // single addresses. Those that this host depends on are left out. Error: the journal cannot be written;
-    // nothing has changed then.
-    [[nodiscard]] Result<LiveChange> change(control::Kernel& kernel, EntryChange change,
+    // Takes the change of a part into the list and the journal, and puts the difference in force. All
+    // prefixes are single addresses. Those that this host depends on are left out. Error: the journal cannot
+    // be written; nothing has changed then.
+    [[nodiscard]] Result<LiveChange> change(control::Kernel& kernel, Part part, EntryChange change,
                                             const control::Observer& observer);
-    // The same, from the whole list as a source has it now.
-    [[nodiscard]] Result<LiveChange> replace(control::Kernel& kernel, std::vector<TimedEntry> all,
+    // The same, from all of the part as its sources have it now. Once all sources have said their lists, what
+    // is left of sources that the set no longer has goes, too.
+    [[nodiscard]] Result<LiveChange> replace(control::Kernel& kernel, Part part, std::vector<TimedEntry> all,
                                              const control::Observer& observer);
     // Removes what has ended by now.
     [[nodiscard]] Result<LiveChange> expire(control::Kernel& kernel, Time now,
@@ -149,7 +156,7 @@ class LiveSet {
 
   private:
     LiveSet(LiveSetOptions options, const StateDirectory& state)
-        : options_(std::move(options)), state_(&state) {}
+        : options_(std::move(options)), parts_(parts_of(options_.set)), state_(&state) {}
 
     // Prefixes that one list has and another has not. True: the later one has it.
     using Difference = std::unordered_map<Prefix, bool, PrefixHash>;
@@ -169,14 +176,14 @@ class LiveSet {
     void lose_list(const std::string& why, std::uint64_t prefixes, const control::Observer& observer);
     [[nodiscard]] Status load_journal(const control::Observer& observer);
 
-    [[nodiscard]] Result<LiveChange> take(control::Kernel& kernel, EntryChange change, bool whole_list,
-                                          const control::Observer& observer);
+    [[nodiscard]] Result<LiveChange> take(control::Kernel& kernel, Part part, EntryChange change,
+                                          bool whole_list, const control::Observer& observer);
     [[nodiscard]] Result<LiveChange> remove(control::Kernel& kernel, EntryChange change,
                                             const control::Observer& observer);
     void drop_what_changes_nothing(EntryChange& change) const;
-    [[nodiscard]] std::optional<Refusal> guard(const EntryChange& change, bool whole_list) const;
-    [[nodiscard]] std::optional<Refusal> unless_accepted(Refusal refusal, const EntryChange& change,
-                                                         const ListSize& before) const;
+    [[nodiscard]] std::optional<Refusal> guard(Part part, const EntryChange& change, bool whole_list) const;
+    [[nodiscard]] std::optional<Refusal>
+    unless_accepted(Refusal refusal, Part part, const EntryChange& change, const ListSize& before) const;
     [[nodiscard]] Status note_in_journal(const EntryChange& change);
     void enter(const EntryChange& change, LiveChange& report);
     static void note(Difference& difference, const Prefix& prefix, bool on);
@@ -193,6 +200,7 @@ class LiveSet {
     void due(RebuildReason reason);
 
     LiveSetOptions options_;
+    std::set<Part> parts_;
     const StateDirectory* state_;
     TimedList list_;
     std::string base_; // identity of the last good image; empty: there is none
@@ -202,18 +210,15 @@ class LiveSet {
     std::vector<NotedFilter> noted_; // in force, as the last change left them; and those that caught up
     std::optional<Journal> journal_;
     std::optional<RebuildReason> due_;
-    bool may_be_refused_ = true;            // a refused list may be noted
-    std::vector<SourceProvenance> sources_; // of the list, as the record has them
-    bool sources_said_ = false;             // the configured sources have said their whole list since
+    std::set<Part> may_be_refused_ = parts_; // a refused list may be noted
+    std::vector<SourceProvenance> sources_;  // of the list, as the record has them
+    SaidParts said_ = SaidParts(parts_);     // since it was opened
+    bool sources_said_ = false;              // all are, and the record may not know it
 
     // The list's files were damaged. Until an image of the list is in force, nobody knows what the filters
     // have.
-    struct Lost {
-        std::uint64_t prefixes = 0; // for the guards
-        bool found = false;         // the sources have said their whole list since
-    };
-    std::optional<Lost> lost_;
-    std::uint64_t room_for_ = 0; // prefixes, in the last good image
+    std::optional<std::uint64_t> lost_; // the list was, but for so many prefixes, as the guards know
+    std::uint64_t room_for_ = 0;        // prefixes, in the last good image
 
     struct Rebuilding {
         std::vector<EntryChange> since;  // that came since the order was taken, or since add_latest()

@@ -9,6 +9,7 @@
 #include <ctime>
 #include <future>
 #include <map>
+#include <ranges>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -22,6 +23,7 @@
 #include "libsieve/service/lists/ban.hpp"
 #include "libsieve/service/lists/origin_names.hpp"
 #include "libsieve/service/lists/watched_list.hpp"
+#include "libsieve/service/live/list_reader.hpp"
 #include "libsieve/service/live/live_image.hpp"
 #include "libsieve/service/live/range_set.hpp"
 #include "libsieve/service/live/range_set_configuration.hpp"
@@ -38,6 +40,8 @@ namespace {
 
 // While another controller holds the lock, or a build is under way.
 constexpr std::chrono::milliseconds soon{20};
+// While lists are read.
+constexpr std::chrono::milliseconds look_at_reader{50};
 constexpr std::chrono::seconds retry{5};
 // A ledger of bans that changed without a word.
 constexpr std::chrono::seconds look_at_bans{10};
@@ -67,17 +71,22 @@ class Updater final : public LiveUpdater {
         : settings_(std::move(settings)), kernel_(kernel), state_directory_(state), host_(host), set_(set) {
         observer_.remark = [this](const std::string& text) { tell_remark(text); };
         if (!settings_.fetch) settings_.fetch = &fetch_decisions;
-        if (const CrowdsecSpec* stream = followed_stream(set_)) {
-            crowdsec_ = *stream;
-            stream_.emplace(crowdsec_.poll);
-        }
         if (follows_bans(set_)) {
             bans_.emplace(settings_.configuration.state_directory, set_.name);
-            stream_.emplace(look_at_bans);
+            sources_.push_back({Part::bans, CrowdsecStream(look_at_bans)});
         }
-        for (const SourceSpec& source : set_.sources)
-            if (const auto* file = std::get_if<FileSpec>(&source))
-                files_.emplace_back(file->path, most_list_bytes, has_lines(set_));
+        if (const CrowdsecSpec* stream = followed_stream(set_)) {
+            crowdsec_ = *stream;
+            sources_.push_back({Part::followed, CrowdsecStream(crowdsec_.poll)});
+        }
+        if (sources_.empty()) {
+            for (const SourceSpec& source : set_.sources)
+                if (const auto* file = std::get_if<FileSpec>(&source))
+                    files_.emplace_back(file->path, most_list_bytes, has_lines(set_));
+        } else if (!sources_of_lists(set_).empty()) {
+            reader_.emplace(set_, settings_.sandbox);
+            sources_.push_back({Part::lists, CrowdsecStream(set_.refresh)});
+        }
     }
 
     Status start() {
@@ -89,19 +98,21 @@ class Updater final : public LiveUpdater {
         };
         SIEVE_ASSIGN(LiveSet live, LiveSet::open(options_of(set_), state_directory_, observer_));
         live_.emplace(std::move(live));
-        if (stream_) {
+        if (!sources_.empty()) {
             const std::string name = range_set_name(set_.name);
             const SetConfiguration* range_set = settings_.configuration.find_set(name);
             if (range_set == nullptr)
                 return invalid_request(
                     fmt::format("set {}: the configuration lacks its range set {}", set_.name, name));
-            ranges_.emplace(RangeSet::open(options_of(*range_set), state_directory_, observer_));
+            ranges_.emplace(
+                RangeSet::open(options_of(*range_set), parts_of(set_), state_directory_, observer_));
         }
         // A ledger of bans is at hand.
-        if (bans_ && live_->rebuild_due() == RebuildReason::no_image) poll();
+        if (bans_ && live_->rebuild_due() == RebuildReason::no_image) ask(sources_.front());
         // A first image, so that a cycle can put the set in force at once. Nobody knows the list of a stream
         // yet. That of a file may take its time, and other sets do not wait for it: a step reads it.
-        const bool lacks_image = stream_ && live_->rebuild_due() == RebuildReason::no_image && has_list();
+        const bool lacks_image =
+            !sources_.empty() && live_->rebuild_due() == RebuildReason::no_image && has_list();
         // One that lacks members, since there is no room for them, is not to come into force.
         if (lacks_image || live_->rebuild_due() == RebuildReason::no_room)
             if (Status made = rebuild_now(); !made) {
@@ -129,8 +140,9 @@ class Updater final : public LiveUpdater {
             if (ranges_) ranges_->check_files(observer_);
         }
         // What is asked may say that something ends later.
-        if (stream_ && woken && is_accepted()) stream_->restart(begin);
-        if (stream_ && (begin >= stream_->next_poll() || (bans_ && woken))) poll();
+        if (woken && is_accepted()) ask_for_all(begin);
+        for (PartSource& source : sources_)
+            if (is_due(source, begin, woken)) ask(source);
         if (!ends_wait_) expire(begin);
         if (!files_.empty() && (woken || begin >= files_at_)) look_at_files(begin);
         if (!reconciled_ && (filters_came || begin >= reconcile_at_)) reconcile();
@@ -152,9 +164,19 @@ class Updater final : public LiveUpdater {
         return shown_;
     }
 
-    [[nodiscard]] bool lists(const Prefix& single) const override { return live_ && live_->lists(single); }
+    [[nodiscard]] bool is_banned(const Prefix& single) const override {
+        return live_ && live_->is_banned(single);
+    }
 
   private:
+    // What says all of a part of the list, or how it changes, when it is asked.
+    struct PartSource {
+        Part part = Part::followed;
+        CrowdsecStream schedule;
+        bool in_step = false;        // the part is what the source had when it was last asked
+        std::string last_error = {}; // why it is not
+    };
+
     [[nodiscard]] Time now() const { return settings_.now ? settings_.now() : current_time(); }
 
     [[nodiscard]] std::chrono::milliseconds uptime() const {
@@ -176,8 +198,8 @@ class Updater final : public LiveUpdater {
         if (std::chrono::abs(by) < clock_is_set) return;
         files_at_ = rebuild_at_ = publish_at_ = at;
         if (reconcile_at_ != never) reconcile_at_ = at;
-        if (!stream_) return;
-        stream_->restart(at);
+        if (sources_.empty()) return;
+        ask_for_all(at);
         if (!std::exchange(ends_wait_, true))
             tell_remark(
                 fmt::format("set {}: the clock was set by {} s; decisions end once crowdsec has said its "
@@ -192,7 +214,9 @@ class Updater final : public LiveUpdater {
 
     // The list is what the source has, and nothing keeps it out of force.
     [[nodiscard]] bool is_in_step() const {
-        return in_step_ && !(live_ && live_->rebuild_due() && is_urgent(*live_->rebuild_due()));
+        const bool sources_are =
+            sources_.empty() ? files_in_step_ : std::ranges::all_of(sources_, &PartSource::in_step);
+        return sources_are && !(live_ && live_->rebuild_due() && is_urgent(*live_->rebuild_due()));
     }
 
     // --- telling
@@ -218,6 +242,7 @@ class Updater final : public LiveUpdater {
     // It is tried again at that time.
     void put_off(Time& until, const std::string& set, Error error) {
         until = now() + retry;
+        image_error_ = error.message;
         tell_failure(set, std::move(error));
     }
     void tell_refusal(const SetConfiguration& set, Refusal refusal) {
@@ -263,9 +288,13 @@ class Updater final : public LiveUpdater {
             state.timed_entries += ranges_->list().timed_entries();
         }
         state.in_step = is_in_step();
-        state.failures = stream_ ? stream_->failures() : file_failures_;
+        state.failures = file_failures_;
         state.asked = asked_;
-        state.last_error = state.in_step ? std::string() : last_error_;
+        if (!state.in_step) state.last_error = last_error_;
+        for (const PartSource& source : sources_ | std::views::reverse) {
+            state.failures = std::max(state.failures, source.schedule.failures());
+            if (!source.in_step && !source.last_error.empty()) state.last_error = source.last_error;
+        }
         state.accept = state.in_step ? std::string() : accept_;
         if (!crowdsec_.url.empty()) state.origins = count_by_origin();
         if (bans_) show_bans(state);
@@ -298,12 +327,15 @@ class Updater final : public LiveUpdater {
 
     // What the list has and packets do not meet.
     void show_bans(State& state) const {
+        const PartSource& bans = sources_.front();
         state.follows_bans = true;
-        if (in_step_) state.ledger = bans_->mark();
+        if (bans.in_step) state.ledger = bans_->mark();
         const bool builds = building_.valid() || (live_->rebuild_due() && is_urgent(*live_->rebuild_due()));
         state.settles = delayed_ || builds || (ranges_ && ranges_->is_due());
-        if (state.settles)
-            state.lacks = last_error_.empty() ? "a new filter is being built" : last_error_;
+        if (!bans.in_step)
+            state.lacks = bans.last_error;
+        else if (state.settles)
+            state.lacks = image_error_.empty() ? "a new filter is being built" : image_error_;
         else if (filters_ == 0)
             state.lacks = "no interface has the set in force";
     }
@@ -333,7 +365,7 @@ class Updater final : public LiveUpdater {
     // What was kept out because of an address that this host depended on.
     void take_again() {
         known_kept_out_.clear();
-        if (stream_) stream_->restart(now());
+        ask_for_all(now());
         for (WatchedList& file : files_) file.forget();
         files_at_ = now();
     }
@@ -354,31 +386,69 @@ class Updater final : public LiveUpdater {
         if (done) tell_change(*done);
     }
 
-    void poll() {
-        CrowdsecStream::Fetch fetch = stream_->next_fetch(now());
-        auto answer = bans_ ? read_bans(fetch) : settings_.fetch(crowdsec_, fetch, now(), settings_.sandbox);
-        if (!answer) {
-            // The first failure is told, and then whenever it changes.
-            const bool again = stream_->failures() > 0 && answer.error().error.message == last_error_;
-            in_step_ = false;
-            stream_->failed(now(), chance(), answer.error().retry_after);
-            if (!again) tell_failure(set_.name, std::move(answer.error().error));
-            return;
+    // --- sources that say a part of the list
+
+    // All of them say their whole lists next.
+    void ask_for_all(Time at) {
+        for (PartSource& source : sources_) source.schedule.restart(at);
+        if (reader_) reader_->forget();
+    }
+    [[nodiscard]] bool is_due(const PartSource& source, Time at, bool woken) const {
+        if (at >= source.schedule.next_poll()) return true;
+        if (source.part == Part::bans) return woken;
+        return source.part == Part::lists && (reader_->reads() || (woken && reader_->files_changed()));
+    }
+    void ask(PartSource& source) {
+        using Fetch = CrowdsecStream::Fetch;
+        if (source.part == Part::lists) return read_lists(source);
+        Fetch fetch = source.schedule.next_fetch(now());
+        auto answer = source.part == Part::bans ? read_bans(fetch)
+                                                : settings_.fetch(crowdsec_, fetch, now(), settings_.sandbox);
+        if (!answer) return failed(source, std::move(answer.error()));
+        if (source.part == Part::followed) {
+            tell_left_out(*answer);
+            origins_.number(*answer);
         }
-        tell_left_out(*answer);
-        origins_.number(*answer);
-        const bool taken = take(fetch, std::move(*answer));
-        in_step_ = taken;
-        if (taken) {
-            stream_->taken(fetch, now());
-            if (fetch == CrowdsecStream::Fetch::whole_list) ends_wait_ = false;
-            asked_ = now();
-        } else {
-            stream_->failed(now(), chance());
+        if (take(source, fetch, {std::move(answer->deleted), std::move(answer->added)})) taken(source, fetch);
+    }
+    // Begins to, or takes what was read.
+    void read_lists(PartSource& source) {
+        if (!reader_->reads()) return reader_->begin();
+        auto done = reader_->result();
+        if (!done) return;
+        if (!*done) {
+            if (done->error().error.kind == ErrorKind::changed_meanwhile)
+                return source.schedule.restart(now());
+            return failed(source, std::move(done->error()));
         }
+        for (const std::string& text : (*done)->remarks) tell_remark(text);
+        if (!(*done)->unchanged) {
+            EntryChange lists{.removed = {}, .added = std::move((*done)->entries)};
+            if (!take(source, CrowdsecStream::Fetch::whole_list, std::move(lists))) return;
+        }
+        reader_->keep();
+        taken(source, CrowdsecStream::Fetch::whole_list);
+    }
+    void taken(PartSource& source, CrowdsecStream::Fetch fetch) {
+        source.schedule.taken(fetch, now());
+        source.in_step = true;
+        source.last_error.clear();
+        asked_ = now();
+        ends_wait_ = ends_wait_ && !std::ranges::all_of(sources_, [](const PartSource& one) {
+                         return one.part == Part::lists || one.schedule.in_step();
+                     });
+    }
+    // The first failure is told, and then whenever it changes.
+    void failed(PartSource& source, GatherFailure failure) {
+        const bool again = source.schedule.failures() > 0 && failure.error.message == source.last_error;
+        source.in_step = false;
+        source.last_error = failure.error.message;
+        source.schedule.failed(now(), chance(), failure.retry_after);
+        if (!again) tell_failure(set_.name, std::move(failure.error));
     }
     // The ledger as a stream: all bans, or what came since.
     tl::expected<Decisions, GatherFailure> read_bans(CrowdsecStream::Fetch& fetch) {
+        constexpr std::uint64_t id = entry_id(0, ban_origin);
         Bans bans;
         std::unordered_set<Prefix, PrefixHash> removed;
         bool flushed = false;
@@ -407,12 +477,12 @@ class Updater final : public LiveUpdater {
         Decisions answer;
         for (const auto& [prefix, ban] : bans) {
             if (!ban.is_over(now()))
-                answer.added.push_back({prefix, 0, ban.until});
+                answer.added.push_back({prefix, id, ban.until});
             else
                 removed.insert(prefix);
         }
         if (!*all)
-            for (const Prefix& prefix : removed) answer.deleted.push_back({prefix, 0, never});
+            for (const Prefix& prefix : removed) answer.deleted.push_back({prefix, id, never});
         return answer;
     }
     void tell_left_out(const Decisions& answer) {
@@ -426,29 +496,42 @@ class Updater final : public LiveUpdater {
                                     answer.unusable, answer.first_unusable));
     }
     // False: the answer, or a part of it, was refused, and the whole list is to be asked for.
-    bool take(CrowdsecStream::Fetch fetch, Decisions answer) {
+    bool take(PartSource& source, CrowdsecStream::Fetch fetch, const EntryChange& answer) {
         EntryChange singles;
         EntryChange prefixes;
         for (const TimedEntry& timed_entry : answer.added)
             (timed_entry.prefix.is_single() ? singles : prefixes).added.push_back(timed_entry);
-        for (const TimedEntry& timed_entry : answer.deleted)
+        for (const TimedEntry& timed_entry : answer.removed)
             (timed_entry.prefix.is_single() ? singles : prefixes).removed.push_back(timed_entry);
         const bool whole = fetch == CrowdsecStream::Fetch::whole_list;
-        bool taken = true;
-        if (whole || !singles.empty()) {
-            auto done = whole ? live_->replace(kernel_, std::move(singles.added), observer_)
-                              : live_->change(kernel_, std::move(singles), observer_);
+        bool taken = !(source.part == Part::lists && answer.added.empty() && refuses_empty_lists());
+        if (taken && (whole || !singles.empty())) {
+            auto done = whole ? live_->replace(kernel_, source.part, std::move(singles.added), observer_)
+                              : live_->change(kernel_, source.part, std::move(singles), observer_);
             taken = took(done);
         }
         // Where one half of a whole list is refused, the other may have been cut short as well.
         if ((whole && taken) || (!whole && !prefixes.empty())) {
-            const RangeSet::Change done =
-                whole ? ranges_->replace(std::move(prefixes.added)) : ranges_->change(prefixes);
+            const RangeSet::Change done = whole ? ranges_->replace(source.part, prefixes.added)
+                                                : ranges_->change(source.part, prefixes);
             tell_kept_out(ranges_->name(), done.kept_out);
             if (done.refusal) tell_refusal(ranges_->configuration(), *done.refusal);
             taken = taken && !done.refusal;
         }
-        return taken;
+        if (taken) return true;
+        source.in_step = false;
+        source.last_error = last_error_;
+        source.schedule.failed(now(), chance());
+        return false;
+    }
+    // Told, then. Lists are read as a whole, and what is no stream may be empty where the set says so.
+    bool refuses_empty_lists() {
+        if (set_.empty) return false;
+        const ListSize before{.entries = entries_in(live_->list(), Part::lists) +
+                                         entries_in(ranges_->list(), Part::lists)};
+        const auto refusal = unless_accepted(empty_list(set_), set_, TimedList(), before, state_directory_);
+        if (refusal) tell_refusal(set_, *refusal);
+        return refusal.has_value();
     }
     bool took(Result<LiveChange>& done) {
         if (!done) {
@@ -466,12 +549,12 @@ class Updater final : public LiveUpdater {
         auto looked = look_at_all();
         if (looked && *looked) {
             for (WatchedList& file : files_) file.keep();
-            in_step_ = true;
+            files_in_step_ = true;
             file_failures_ = 0;
             asked_ = at;
             return;
         }
-        in_step_ = false;
+        files_in_step_ = false;
         file_failures_++;
         if (looked) return; // a guard has told
         if (looked.error().kind == ErrorKind::changed_meanwhile) {
@@ -502,10 +585,10 @@ class Updater final : public LiveUpdater {
             return read_whole();
         }
         if (difference.removed.empty() && difference.added.empty()) {
-            live_->nothing_is_refused();
+            live_->nothing_is_refused(Part::followed);
             return true;
         }
-        auto done = live_->change(kernel_, timed_entries_of(difference), observer_);
+        auto done = live_->change(kernel_, Part::followed, timed_entries_of(difference), observer_);
         return took(done);
     }
     // Lines with the same address are its timed entries 0, 1, and so on.
@@ -557,7 +640,7 @@ class Updater final : public LiveUpdater {
             counted.add(timed_entry);
             all.push_back(timed_entry);
         }
-        auto done = live_->replace(kernel_, std::move(all), observer_);
+        auto done = live_->replace(kernel_, Part::followed, std::move(all), observer_);
         return took(done);
     }
 
@@ -571,6 +654,7 @@ class Updater final : public LiveUpdater {
         SIEVE_ASSIGN(Image image, ranges_->build(settings_.sandbox));
         const auto lock = alone();
         SIEVE_TRY(ranges_->publish(kernel_, std::move(image), observer_));
+        image_error_.clear();
         tell({.what = LiveEvent::What::rebuilt,
               .set = ranges_->name(),
               .entries = ranges_->list().prefixes()});
@@ -590,6 +674,7 @@ class Updater final : public LiveUpdater {
         const RebuildReason reason = live_->rebuild_due().value_or(RebuildReason::long_journal);
         const auto lock = alone();
         SIEVE_ASSIGN(LiveChange done, live_->finish_rebuild(kernel_, std::move(*image), observer_));
+        image_error_.clear();
         tell({.what = LiveEvent::What::rebuilt, .change = done, .reason = reason});
         if (reason == RebuildReason::unsaved) files_at_ = now(); // what could not be written is still to come
         note_filters(done);
@@ -601,7 +686,7 @@ class Updater final : public LiveUpdater {
     }
     // Whether an image of the list would have all that is known. Not every list may be empty.
     [[nodiscard]] bool has_list() const {
-        return !live_->awaits_sources() && (stream_ || set_.empty || live_->list().prefixes() > 0);
+        return !live_->awaits_sources() && (!sources_.empty() || set_.empty || live_->list().prefixes() > 0);
     }
     // Another thread builds, so that changes go on in place.
     void rebuild_if_due() {
@@ -629,7 +714,9 @@ class Updater final : public LiveUpdater {
             if (!ends_wait_) at(ranges_->next_expiry().value_or(never));
             if (ranges_->is_due()) at(std::max(now(), publish_at_));
         }
-        if (stream_) at(stream_->next_poll());
+        for (const PartSource& source : sources_)
+            at(source.part == Part::lists && reader_->reads() ? now() + look_at_reader
+                                                              : source.schedule.next_poll());
         if (!files_.empty()) at(files_at_);
         if (woken_ || filters_came_) at(now());
         return next;
@@ -644,7 +731,8 @@ class Updater final : public LiveUpdater {
     CrowdsecSpec crowdsec_;
     OriginNames origins_;
     std::optional<BanLedger> bans_;
-    std::optional<CrowdsecStream> stream_;
+    std::optional<ListReader> reader_;
+    std::vector<PartSource> sources_; // bans first; none: the set follows its files
     std::vector<WatchedList> files_;
     std::optional<LiveSet> live_;
     std::optional<RangeSet> ranges_;
@@ -661,7 +749,7 @@ class Updater final : public LiveUpdater {
     Time publish_at_{};
     Time rebuild_at_{};
     Time asked_{};
-    bool in_step_ = false;
+    bool files_in_step_ = false;
     bool delayed_ = false;
     std::uint64_t filters_ = 0; // in force, that have the whole list
     bool reconciled_ = false;   // a change has looked at all filters in this step
@@ -669,7 +757,8 @@ class Updater final : public LiveUpdater {
     unsigned file_failures_ = 0;
     std::string told_unusable_;
     std::string last_error_;
-    std::string accept_; // Refusal::accept, of the last refusal
+    std::string image_error_; // why the last build or swap failed
+    std::string accept_;      // Refusal::accept, of the last refusal
     std::vector<std::string> known_kept_out_;
 
     mutable std::mutex shown_mutex_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Keeps one live set current: follows its stream or its files, lets timed entries expire, changes the filters
-// in force in place, and rebuilds them when that is due.
+// Keeps one live set current: follows its stream or its files, reads the lists that it has beside a stream,
+// lets timed entries expire, changes the filters in force in place, and rebuilds them when that is due. Each
+// source fails by itself: what the others say is taken all the same.
 //
 // How a daemon uses it:
 //
@@ -117,8 +118,8 @@ class LiveUpdater {
         std::string lacks{};      // why it is not in force; empty: it is
     };
     [[nodiscard]] virtual State state() const = 0; // from any thread
-    // From any thread: whether the list has this single address. Prefixes are in the range set.
-    [[nodiscard]] virtual bool lists(const Prefix& single) const = 0;
+    // From any thread: whether this single address is banned. Prefixes are in the range set.
+    [[nodiscard]] virtual bool is_banned(const Prefix& single) const = 0;
 };
 
 // Makes the last good images of the sets that follow a stream and have none, so that a cycle can put them in

@@ -11,16 +11,17 @@
 
 namespace sieve::service::live {
 
-RangeSet RangeSet::open(LiveSetOptions options, const StateDirectory& state,
+RangeSet RangeSet::open(LiveSetOptions options, const std::set<Part>& parts, const StateDirectory& state,
                         const control::Observer& observer) {
-    RangeSet ranges(std::move(options.set), std::move(options.protection), state);
+    const bool in_force = options.in_force;
+    RangeSet ranges(std::move(options), parts, state);
     const std::optional<SetRecord> record = state.read(ranges.name(), observer.remark);
     ranges.due_ = !record || record->build != digest_of(build_text(ranges.set_));
     Status known;
     // Where the image is damaged or gone, its list may be whole.
     const std::optional<SetRecord> named = record ? record : state.named(ranges.name());
     if (named) known = read_timed_list(state.list_path(ranges.name(), named->identity), ranges.list_);
-    if (!named && options.in_force) known = bad_input(no_list_kept);
+    if (!named && in_force) known = bad_input(no_list_kept);
     if (known) return ranges;
     observer.remark(lost_list_text(ranges.name(), known.error().message));
     ranges.lost_ = ranges.list_.prefixes();
@@ -34,34 +35,49 @@ void RangeSet::check_files(const control::Observer& observer) {
     due_ = !record || !std::filesystem::exists(state_->list_path(name(), record->identity));
 }
 
+static Feed feed_of(const TimedList& list, std::uint32_t fields) {
+    Feed feed(fields);
+    list.for_each_prefix([&](const Prefix& prefix) { feed.ranges.push_back(prefix.range()); });
+    return feed;
+}
+
 // A stream says of each decision that it ends, and may end up with no prefix at all. A list that is short may
-// have been cut short.
-std::optional<Refusal> RangeSet::guard(const TimedList& list, bool whole_list) const {
-    const auto feed_of = [&](const TimedList& timed_entries) {
-        Feed feed(set_.feed.fields);
-        timed_entries.for_each_prefix([&](const Prefix& prefix) { feed.ranges.push_back(prefix.range()); });
-        return feed;
+// have been cut short. Who gave bans was asked (take_bans.hpp).
+std::optional<Refusal> RangeSet::guard_size(const TimedList& list, Part part, bool whole_list) const {
+    if (part == Part::bans) return std::nullopt;
+    const auto size_of_part = [&](const TimedList& of) {
+        return size_of(set_, feed_of(part_alone(of, part), set_.feed.fields));
     };
-    const Feed feed = feed_of(list);
-    // Of a list that was lost, only the number of its prefixes is known.
-    const ListSize before = lost_ ? ListSize{.entries = *lost_} : size_of(set_, feed_of(list_));
-    if (before.entries > 0) {
-        std::optional<Refusal> refusal = check_size(set_, size_of(set_, feed), before);
-        if (refusal && (whole_list || refusal->guard != Guard::shrink))
-            return unless_accepted(std::move(*refusal), set_, list, before, *state_);
+    ListSize before = size_of_part(list_);
+    ListSize after = size_of_part(list);
+    if (lost_) { // only the number of all its prefixes is known
+        before = {.entries = *lost_};
+        after = {.entries = list.prefixes()};
     }
+    if (before.entries == 0) return std::nullopt;
+    std::optional<Refusal> refusal = check_size(set_, after, before);
+    const bool may_be_short = lost_ ? !said_.all_with(part) : part == Part::followed && !whole_list;
+    if (!refusal || (refusal->guard == Guard::shrink && may_be_short)) return std::nullopt;
+    return unless_accepted(std::move(*refusal), set_, part_alone(list, part), before, *state_);
+}
+
+std::optional<Refusal> RangeSet::guard(const TimedList& list, Part part, bool whole_list) const {
+    if (auto refusal = guard_size(list, part, whole_list)) return refusal;
     if (list.prefixes() == 0) return std::nullopt;
     // The host's addresses were kept out one by one.
-    std::optional<Refusal> refusal = check_list(set_, feed, std::nullopt, Protection{});
+    std::optional<Refusal> refusal =
+        check_list(set_, feed_of(list, set_.feed.fields), std::nullopt, Protection{});
     if (!refusal) return std::nullopt;
+    const ListSize before =
+        lost_ ? ListSize{.entries = *lost_} : size_of(set_, feed_of(list_, set_.feed.fields));
     return unless_accepted(std::move(*refusal), set_, list, before, *state_);
 }
 
-RangeSet::Change RangeSet::change(const EntryChange& change) {
-    return take(change, false);
+RangeSet::Change RangeSet::change(Part part, const EntryChange& change) {
+    return take(part, change, false);
 }
 
-RangeSet::Change RangeSet::take(const EntryChange& change, bool whole_list) {
+RangeSet::Change RangeSet::take(Part part, const EntryChange& change, bool whole_list) {
     Change report;
     std::vector<TimedEntry> added = change.added;
     report.kept_out = keep_out(added, set_, protection_);
@@ -70,27 +86,24 @@ RangeSet::Change RangeSet::take(const EntryChange& change, bool whole_list) {
         if (after.remove(timed_entry.prefix, timed_entry.id)) report.removed++;
     for (const TimedEntry& timed_entry : added)
         if (after.add(timed_entry)) report.added++;
-    if (report.added > 0 || whole_list) report.refusal = guard(after, whole_list);
+    if (report.added > 0 || whole_list) report.refusal = guard(after, part, whole_list);
     if (report.refusal) {
+        may_be_refused_.insert(part);
         report.added = report.removed = 0;
         return report;
     }
     list_ = std::move(after);
-    if (whole_list) state_->forget_refused(name());
+    if (whole_list && may_be_refused_.erase(part) > 0 && may_be_refused_.empty())
+        state_->forget_refused(name());
     due_ = due_ || report.added + report.removed > 0;
     return report;
 }
 
-RangeSet::Change RangeSet::replace(std::vector<TimedEntry> all) {
-    EntryChange whole;
-    TimedList wanted;
-    for (const TimedEntry& timed_entry : all) wanted.add(timed_entry);
-    list_.for_each([&](const TimedEntry& timed_entry) {
-        if (!wanted.find(timed_entry.prefix, timed_entry.id)) whole.removed.push_back(timed_entry);
-    });
-    whole.added = std::move(all);
-    Change report = take(whole, true);
-    if (!report.refusal && std::exchange(lost_, std::nullopt)) due_ = true;
+RangeSet::Change RangeSet::replace(Part part, const std::vector<TimedEntry>& all) {
+    Change report = take(part, said_.replacement(list_, part, all), true);
+    if (report.refusal) return report;
+    said_.say(part);
+    if (said_.all() && std::exchange(lost_, std::nullopt)) due_ = true;
     return report;
 }
 

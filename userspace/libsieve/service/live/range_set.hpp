@@ -25,9 +25,9 @@ namespace sieve::service::live {
 class RangeSet {
   public:
     // Reads the list of the last good image. `state` must outlive the set. If that list is lost, as that of a
-    // LiveSet may be, the list is empty, and no image is due before replace() brings it back.
-    [[nodiscard]] static RangeSet open(LiveSetOptions options, const StateDirectory& state,
-                                       const control::Observer& observer);
+    // LiveSet may be, the list is empty, and no image is due before replace() brings all `parts` of it back.
+    [[nodiscard]] static RangeSet open(LiveSetOptions options, const std::set<Part>& parts,
+                                       const StateDirectory& state, const control::Observer& observer);
 
     struct Change {
         std::uint64_t added = 0; // prefixes
@@ -39,13 +39,13 @@ class RangeSet {
     [[nodiscard]] const std::string& name() const { return set_.name; }
     [[nodiscard]] const SetConfiguration& configuration() const { return set_; }
     [[nodiscard]] const TimedList& list() const { return list_; }
-    // The list was lost, and replace() has not brought it back.
+    // The list was lost, and replace() has not brought all of it back.
     [[nodiscard]] bool awaits_sources() const { return lost_.has_value(); }
     void set_protection(Protection protection) { protection_ = std::move(protection); }
 
-    // Changes the list only.
-    [[nodiscard]] Change change(const EntryChange& change);
-    [[nodiscard]] Change replace(std::vector<TimedEntry> all);
+    // Changes a part of the list only, as those of a LiveSet.
+    [[nodiscard]] Change change(Part part, const EntryChange& change);
+    [[nodiscard]] Change replace(Part part, const std::vector<TimedEntry>& all);
     [[nodiscard]] Change expire(Time now);
     // Removes what this host has come to depend on since it was taken.
     [[nodiscard]] Change remove_protected();
@@ -62,15 +62,19 @@ class RangeSet {
     [[nodiscard]] Status publish(control::Kernel& kernel, Image image, const control::Observer& observer);
 
   private:
-    RangeSet(SetConfiguration set, Protection protection, const StateDirectory& state)
-        : set_(std::move(set)), protection_(std::move(protection)), state_(&state) {}
-    [[nodiscard]] std::optional<Refusal> guard(const TimedList& list, bool whole_list) const;
-    [[nodiscard]] Change take(const EntryChange& change, bool whole_list);
+    RangeSet(LiveSetOptions options, const std::set<Part>& parts, const StateDirectory& state)
+        : set_(std::move(options.set)), protection_(std::move(options.protection)), state_(&state),
+          said_(parts), may_be_refused_(parts) {}
+    [[nodiscard]] std::optional<Refusal> guard(const TimedList& list, Part part, bool whole_list) const;
+    [[nodiscard]] std::optional<Refusal> guard_size(const TimedList& list, Part part, bool whole_list) const;
+    [[nodiscard]] Change take(Part part, const EntryChange& change, bool whole_list);
 
     SetConfiguration set_;
     Protection protection_;
     const StateDirectory* state_;
     TimedList list_;
+    SaidParts said_;
+    std::set<Part> may_be_refused_; // a refused list may be noted
     bool due_ = false;
     std::optional<std::uint64_t> lost_; // the list was lost, but for so many prefixes that could be read
 };

@@ -2,7 +2,6 @@
 #include "libsieve/service/live/range_set_configuration.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include <fmt/core.h>
 
@@ -30,10 +29,6 @@ Result<Configuration> with_range_sets(Configuration configuration) {
                 "set {}: set {} follows a stream, and its ranges are kept in a set of this name; expected "
                 "another name",
                 range_set.name, set.name));
-        if (follows_bans(set)) { // whoever gives one may
-            range_set.guards.most_growth = std::numeric_limits<double>::infinity();
-            range_set.guards.most_shrink = 1;
-        }
         range_set.sources.clear();
         range_set.feed.build = control::FeedSpec().build; // of the kind that the list leads to
         range_set.feed.chosen.clear();

@@ -64,17 +64,17 @@ Status check_coverage(const std::vector<BanChange>& changes, const SetConfigurat
 
 // A ledger may hold a million bans, and a change be about one.
 Status count(const std::vector<BanChange>& changes, BanLedger& ledger, Time now,
-             const std::function<bool(const Prefix& single)>& listed, TakenBans& taken) {
+             const std::function<bool(const Prefix& single)>& banned, TakenBans& taken) {
     std::unordered_set<Prefix, PrefixHash> named;
     bool flushes = false;
-    bool are_listed = listed != nullptr;
+    bool are_banned = banned != nullptr;
     for (const BanChange& change : changes) {
         flushes = flushes || change.step == BanStep::flush;
-        are_listed = are_listed && change.step == BanStep::remove && change.prefix.is_single() &&
-                     listed(change.prefix);
+        are_banned = are_banned && change.step == BanStep::remove && change.prefix.is_single() &&
+                     banned(change.prefix);
         named.insert(change.prefix);
     }
-    if (are_listed) {
+    if (are_banned) {
         taken.lifted = named.size();
         return {};
     }
@@ -116,14 +116,14 @@ Result<std::string> set_for_bans(const Configuration& configuration, const std::
 
 Result<TakenBans> take_bans(const BanRequest& request, const Configuration& configuration,
                             HostAddresses& host, BanLedger& ledger, Time now,
-                            const std::function<bool(const Prefix& single)>& listed) {
+                            const std::function<bool(const Prefix& single)>& banned) {
     const SetConfiguration* set = configuration.find_set(request.set);
     if (set == nullptr) return invalid_request(fmt::format("there is no set {}", printable(request.set, 64)));
     SIEVE_TRY(check_host(request.changes, configuration, *set, host));
     SIEVE_TRY(check_coverage(request.changes, *set, ledger, now));
     TakenBans taken{.set = request.set};
     if (request.counts) {
-        SIEVE_TRY(count(request.changes, ledger, now, listed, taken));
+        SIEVE_TRY(count(request.changes, ledger, now, banned, taken));
         if (taken.absent.size() == request.changes.size()) return taken;
     }
     SIEVE_TRY(ledger.append(request.changes));

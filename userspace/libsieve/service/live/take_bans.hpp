@@ -37,10 +37,10 @@ struct TakenBans {
 
 // Puts the change into the ledger of the set, as a whole or not at all. Errors: those of set_for_bans() and
 // of BanLedger::append(); bad_input for a ban of what this host depends on, or of too many addresses.
-// `listed` may know that a single address is banned, without a look into the ledger; null: nobody does.
+// `banned` may know that a single address is banned, without a look into the ledger; null: nobody does.
 [[nodiscard]] Result<TakenBans> take_bans(const BanRequest& request, const Configuration& configuration,
                                           HostAddresses& host, BanLedger& ledger, Time now,
-                                          const std::function<bool(const Prefix& single)>& listed = {});
+                                          const std::function<bool(const Prefix& single)>& banned = {});
 
 struct SetBans {
     std::string set{};

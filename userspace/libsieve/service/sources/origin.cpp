@@ -130,8 +130,7 @@ std::set<std::string> source_identities(const std::vector<SourceSpec>& sources) 
     std::set<std::string> all;
     for (const Origin& origin : *origins) all.insert(origin_identity(origin));
     for (const SourceSpec& source : sources)
-        if (std::holds_alternative<CrowdsecSpec>(source) || std::holds_alternative<BanSpec>(source))
-            all.insert(source_name(source));
+        if (is_stream(source)) all.insert(source_name(source));
     return all;
 }
 

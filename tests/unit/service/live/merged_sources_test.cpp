@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Sets that follow bans or CrowdSec and have lists besides.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libsieve/service/live/live_set.hpp"
+#include "libsieve/service/state/refusals.hpp"
+#include "unit/service/live/live_updater_fixture.hpp"
+#include "unit/service/live/rebuild.hpp"
+
+namespace sieve::service::live {
+namespace {
+
+class MergedSourcesTest : public BansKeeperTest {
+  protected:
+    const std::string path = files.path("list.txt");
+    // Besides the sources of each test.
+    SetConfiguration merged = [this] {
+        SetConfiguration set = ban_set();
+        set.sources.emplace_back(FileSpec{path});
+        return set;
+    }();
+
+    // The file gets another inode, as from an editor.
+    void write_list(const std::vector<std::string>& lines) {
+        std::ofstream file(path + ".new");
+        for (const std::string& line : lines) file << line << '\n';
+        file.close();
+        std::filesystem::rename(path + ".new", path);
+    }
+    std::unique_ptr<LiveUpdater> open_in_force() {
+        auto updater = open(merged);
+        put_in_force();
+        put_in_force("block-ranges");
+        settle(*updater);
+        return updater;
+    }
+    void put_in_force_after(LiveSet& live) {
+        ASSERT_TRUE(test::rebuild(live, kernel, sandbox, observer));
+        put_in_force();
+    }
+    void list(const std::vector<std::string>& lines, LiveUpdater& updater) {
+        write_list(lines);
+        updater.wake();
+        settle(updater);
+    }
+    [[nodiscard]] std::size_t failures_told() const {
+        return static_cast<std::size_t>(
+            std::ranges::count(events, LiveEvent::What::failed, &LiveEvent::what));
+    }
+};
+
+TEST_F(MergedSourcesTest, AnAddressIsInForceAsLongAsOneSourceHasIt) {
+    write_list({"192.0.2.1", "192.0.2.2", "198.51.100.0/24", "203.0.113.5-203.0.113.8"});
+    const auto updater = open_in_force();
+    EXPECT_TRUE(updater->state().in_step);
+    EXPECT_EQ(updater->state().entries, 4U); // the range begins and ends with an address
+    EXPECT_EQ(ranges_in_force(), 2U);        // and has a prefix between
+    change({ban("192.0.2.2"), ban("192.0.2.3"), ban("198.51.100.0/24")}, *updater);
+    for (const char* address : {"192.0.2.1", "192.0.2.2", "192.0.2.3", "203.0.113.5", "203.0.113.8"})
+        EXPECT_TRUE(in_force_has(address)) << address;
+    EXPECT_EQ(ranges_in_force(), 2U);
+    // The list has it still, and the ban has it still.
+    change({unban("192.0.2.2")}, *updater);
+    EXPECT_TRUE(in_force_has("192.0.2.2"));
+    change({ban("192.0.2.2")}, *updater);
+    list({"192.0.2.1"}, *updater);
+    EXPECT_TRUE(in_force_has("192.0.2.2"));
+    EXPECT_FALSE(in_force_has("203.0.113.5"));
+    EXPECT_EQ(ranges_in_force(), 1U);
+    change({unban("192.0.2.2"), unban("198.51.100.0/24")}, *updater);
+    EXPECT_FALSE(in_force_has("192.0.2.2"));
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    EXPECT_TRUE(in_force_has("192.0.2.3"));
+    EXPECT_EQ(updater->state().ranges, 0U);
+}
+
+TEST_F(MergedSourcesTest, WhatOneSourceSaysDoesNotWaitForAnother) {
+    merged.sources = stream_set().sources;
+    merged.sources.emplace_back(BanSpec{});
+    merged.sources.emplace_back(FileSpec{path});
+    answer.reset();
+    const auto updater = open_in_force(); // neither the API nor the list is there
+    EXPECT_FALSE(updater->state().in_step);
+    EXPECT_EQ(failures_told(), 2U);
+    change({ban("192.0.2.1")}, *updater);
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    EXPECT_TRUE(updater->state().ledger.has(ledger.mark()));
+    EXPECT_EQ(updater->state().lacks, "");
+    list({"192.0.2.2"}, *updater);
+    EXPECT_TRUE(in_force_has("192.0.2.2"));
+    EXPECT_EQ(updater->state().last_error, "the API is away");
+    answer = Decisions{.added = {entry("192.0.2.3", entry_id(1, 1), now + 1h)}, .origins = {"CAPI"}};
+    now += 2min;
+    settle(*updater);
+    EXPECT_TRUE(in_force_has("192.0.2.3"));
+    EXPECT_TRUE(updater->state().in_step);
+    ASSERT_EQ(updater->state().origins.size(), 1U); // of decisions only
+    EXPECT_EQ(updater->state().origins[0].ipv4, 1U);
+    // A list that cannot be read stays.
+    list({"not an address"}, *updater);
+    EXPECT_FALSE(updater->state().in_step);
+    answer = Decisions{.deleted = {entry("192.0.2.3", entry_id(1, 1))}, .origins = {"CAPI"}};
+    now += 10s;
+    settle(*updater);
+    EXPECT_FALSE(in_force_has("192.0.2.3"));
+    EXPECT_TRUE(in_force_has("192.0.2.2"));
+}
+
+// A ban comes and goes often, and servers are asked seldom.
+TEST_F(MergedSourcesTest, ABanAsksForNoList) {
+    write_list({"192.0.2.1"});
+    const auto updater = open_in_force();
+    const auto refreshed = updater->state().asked;
+    now += 1s;
+    updater->wake(); // as if the ledger had changed
+    updater->step();
+    EXPECT_EQ(updater->state().asked, refreshed + 1s); // the ledger was
+    std::filesystem::remove(path);
+    now += 1s;
+    change({ban("192.0.2.9")}, *updater);
+    EXPECT_EQ(failures_told(), 1U); // the file has changed
+    now += 1s;
+    change({ban("192.0.2.10")}, *updater);
+    EXPECT_EQ(failures_told(), 1U);
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+}
+
+TEST_F(MergedSourcesTest, GuardsLookAtThePartThatASourceSays) {
+    change({ban("192.0.2.200")}, *open_in_force());
+    write_list(test::addresses(5000)); // beside one ban: no growth of anything
+    const auto updater = open(merged);
+    settle(*updater);
+    EXPECT_EQ(updater->state().entries, 5001U);
+    std::vector<BanChange> many;
+    for (int i = 0; i < 4000; i++)
+        many.push_back(ban("10.9." + std::to_string(i / 250) + "." + std::to_string(i % 250)));
+    change(many, *updater);
+    // 6,501 of 9,001 entries would be left, and half of the list.
+    std::vector<std::string> few = test::addresses(5000);
+    few.resize(2400);
+    list(few, *updater);
+    EXPECT_EQ(updater->state().entries, 9001U);
+    EXPECT_FALSE(updater->state().in_step);
+    EXPECT_NE(updater->state().accept, "");
+    ASSERT_NE(last(LiveEvent::What::failed), nullptr);
+    EXPECT_EQ(last(LiveEvent::What::failed)->guard, Guard::shrink);
+    // Bans go on, and a person may accept the list.
+    change({ban("192.0.2.201")}, *updater);
+    EXPECT_TRUE(in_force_has("192.0.2.201"));
+    auto refused = read_refusal(state.path(), "block");
+    ASSERT_TRUE(refused);
+    refused->accepted = true;
+    ASSERT_TRUE(write_refusal(state.path(), "block", *refused));
+    updater->wake();
+    settle(*updater);
+    EXPECT_EQ(updater->state().entries, 6402U);
+    EXPECT_TRUE(updater->state().in_step);
+}
+
+TEST_F(MergedSourcesTest, AnEmptyListIsRefusedUnlessTheSetMayBeEmpty) {
+    write_list({"192.0.2.1", "198.51.100.0/24"});
+    {
+        const auto updater = open_in_force();
+        list({"# nothing"}, *updater);
+        EXPECT_TRUE(in_force_has("192.0.2.1"));
+        ASSERT_NE(last(LiveEvent::What::failed), nullptr);
+        EXPECT_EQ(last(LiveEvent::What::failed)->guard, Guard::empty);
+        list({"198.51.100.0/24"}, *updater); // no address is no empty list
+        EXPECT_FALSE(in_force_has("192.0.2.1"));
+        EXPECT_EQ(updater->state().ranges, 1U);
+    }
+    merged.empty = true;
+    const auto updater = open(merged);
+    settle(*updater);
+    list({}, *updater);
+    EXPECT_EQ(updater->state().ranges, 0U);
+    EXPECT_TRUE(updater->state().in_step);
+}
+
+// An image of what one source says would lack what the other says.
+TEST_F(MergedSourcesTest, AListThatWasLostWaitsForAllSources) {
+    write_list({"192.0.2.1", "198.51.100.0/24"});
+    {
+        const auto updater = open_in_force();
+        change({ban("192.0.2.2")}, *updater);
+    }
+    std::ofstream(file_of("block", ".list")) << "damaged";
+    std::ofstream(file_of("block-ranges", ".list")) << "damaged";
+    std::filesystem::remove(path);
+    const std::string identity = identity_in_force();
+    const auto updater = open(merged);
+    settle(*updater);
+    EXPECT_EQ(identity_in_force(), identity);
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    list({"192.0.2.1", "198.51.100.0/24"}, *updater);
+    EXPECT_NE(identity_in_force(), identity);
+    for (const char* address : {"192.0.2.1", "192.0.2.2"}) EXPECT_TRUE(in_force_has(address)) << address;
+    EXPECT_EQ(updater->state().ranges, 1U);
+    EXPECT_TRUE(updater->state().in_step);
+}
+
+TEST_F(MergedSourcesTest, WhatASourceSaidGoesOnceItIsNoneAndAllOthersHaveSpoken) {
+    write_list({"192.0.2.1", "198.51.100.0/24"});
+    {
+        const auto updater = open_in_force();
+        change({ban("192.0.2.2")}, *updater);
+    }
+    const std::string other = files.path("other.txt");
+    merged.sources.back() = FileSpec{other};
+    {
+        const auto updater = open(merged);
+        settle(*updater);
+        EXPECT_TRUE(in_force_has("192.0.2.1")); // nobody knows the other list
+        std::ofstream(other) << "192.0.2.3\n";
+        updater->wake();
+        settle(*updater);
+        EXPECT_FALSE(in_force_has("192.0.2.1"));
+        EXPECT_TRUE(in_force_has("192.0.2.3"));
+        EXPECT_EQ(updater->state().ranges, 0U);
+    }
+    const auto updater = open(ban_set());
+    settle(*updater);
+    EXPECT_FALSE(in_force_has("192.0.2.3"));
+    EXPECT_TRUE(in_force_has("192.0.2.2"));
+}
+
+// Its entries do not say of which part they are.
+TEST_F(MergedSourcesTest, TheListOfAnOlderVersionIsTakenOver) {
+    ASSERT_TRUE(ledger.append({ban("192.0.2.1")}));
+    {
+        auto older = LiveSet::open({ban_set()}, state, observer);
+        ASSERT_TRUE(older);
+        ASSERT_TRUE(
+            older->change(kernel, Part::followed, {{}, {entry("192.0.2.1"), entry("192.0.2.2")}}, observer));
+        put_in_force_after(*older);
+    }
+    write_list({"192.0.2.5"});
+    const auto updater = open(merged);
+    settle(*updater);
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    EXPECT_FALSE(in_force_has("192.0.2.2")); // of no ban
+    EXPECT_TRUE(in_force_has("192.0.2.5"));
+    EXPECT_TRUE(updater->is_banned(test::prefix_of("192.0.2.1")));
+    EXPECT_FALSE(updater->is_banned(test::prefix_of("192.0.2.5"))); // it is on the list all the same
+    EXPECT_EQ(updater->state().timed_entries, 2U);
+}
+
+} // namespace
+} // namespace sieve::service::live

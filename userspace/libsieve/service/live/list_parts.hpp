@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// The parts of a set's list (timed_entry.hpp): which there are, and what a source that says all of its part
+// changes.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/lists/timed_entry.hpp"
+#include "libsieve/service/lists/timed_list.hpp"
+
+namespace sieve::service::live {
+
+// Those of the set's sources.
+[[nodiscard]] std::set<Part> parts_of(const SetConfiguration& set);
+
+// The number of timed entries in a part of the list.
+[[nodiscard]] std::uint64_t entries_in(const TimedList& list, Part part);
+
+// That part of the list, alone.
+[[nodiscard]] TimedList part_alone(const TimedList& list, Part part);
+
+// Which parts of a list have been said as a whole.
+class SaidParts {
+  public:
+    explicit SaidParts(std::set<Part> parts) : parts_(std::move(parts)) {}
+
+    void say(Part part) { said_.insert(part); }
+    [[nodiscard]] bool has(Part part) const { return said_.contains(part); }
+    [[nodiscard]] bool all() const { return said_ == parts_; }
+    // Once that one is, too.
+    [[nodiscard]] bool all_with(Part part) const;
+
+    // From the list to one that has this for the part, and the other parts as they are. When all parts are
+    // said then, what is left of sources that the set no longer has goes, too.
+    [[nodiscard]] EntryChange replacement(const TimedList& list, Part part,
+                                          const std::vector<TimedEntry>& all) const;
+
+  private:
+    std::set<Part> parts_; // of the set's sources
+    std::set<Part> said_;
+};
+
+} // namespace sieve::service::live
