@@ -120,6 +120,7 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
                 self.model.contents[self.key(name, suffix)] = Contents(members)
             self.write_list(name, one.newest)
         self.command_is_good()
+        self.list_beside_is_good()
         self.model.tables = {place: [None] for place in self.places()}
         self.recent = {place: [] for place in self.places()}
         self.recent_on_stop = set()
@@ -234,7 +235,7 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
                      f'most-bytes = "256K"{image} }}',
                 COMMAND: f'{{ command = ["sh", "{self.lists_at}/command"], timeout = "3s", most-bytes = "256K" }}',
                 CROWDSEC: f'{{ crowdsec = "http://127.0.0.1:{host.DECISIONS_PORT}", poll = "1s", '
-                          f'key-file = "{self.work}/key" }}'}[one.source]
+                          f'key-file = "{self.work}/key" }}, "{self.lists_at}/beside.txt"'}[one.source]
 
     def put(self, path, data):
         """Puts a file in place as a whole."""
@@ -501,6 +502,7 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
         self.give_back_the_host()
         self.server.manner = self.decisions.manner = servers.GOOD
         self.command_is_good()
+        self.list_beside_is_good()
         for interface in self.interfaces:
             if interface.where != "here":
                 self.forget(interface.number)

@@ -3,6 +3,7 @@
 
 FILE, FOLDER, WEB, COMMAND, CROWDSEC = "file", "folder", "web", "command", "crowdsec"
 CORE, SHARED, STRANGERS = 130, 60, 40
+LISTED_ONLY = 20  # of the set that follows CrowdSec: members of which there is no decision
 RANGES = "-ranges"  # of a set that follows CrowdSec: where its prefixes are
 # Kinds that can hold single addresses; "" is whatever the daemon chooses.
 FILTERS = ["xorsat", "blocked", "bloom", "dleft64"]
@@ -96,9 +97,13 @@ class ListOfSet:
     def text(self, addresses):
         return "".join(f"{self.line(one)}\n" for one in sorted(addresses))
 
-    @staticmethod
-    def decisions(addresses):
-        return {("Range", prefix(one)) if is_range(one) else ("Ip", one) for one in addresses}
+    def decisions(self, addresses):
+        return {("Range", prefix(one)) if is_range(one) else ("Ip", one) for one in addresses
+                if one not in self.core[:LISTED_ONLY]}
+
+    def text_beside(self):
+        """The list that a set has besides CrowdSec. Of some of its entries there are decisions as well."""
+        return "".join(f"{prefix(one) if is_range(one) else one}\n" for one in self.core[: 2 * LISTED_ONLY])
 
     def members(self, addresses):
         """{what follows the set's name: the addresses that this set holds}"""

@@ -167,6 +167,25 @@ class OnLists:
         path = self.path_of(next(name for name, one in self.lists.items() if one.source == COMMAND))
         self.put(self.lists_at / "command", f"exec cat {path}\n".encode())
 
+    def list_beside_is_good(self):
+        self.put(self.lists_at / "beside.txt", next(one for one in self.lists.values() if one.source == CROWDSEC)
+                 .text_beside().encode())
+
+    @operation(3)
+    def the_list_beside_the_decisions(self):
+        """It is spoilt, goes, or is written anew; what it said stays."""
+        if not self.draw_set(lambda one: one.source == CROWDSEC and one.taken):
+            return None
+        how = self.draw.choice(["good", "html", "cut", "empty", "gone"])
+        path = self.lists_at / "beside.txt"
+        self.list_beside_is_good()
+        if how == "gone":
+            path.unlink()
+        elif how != "good":
+            self.put(path, {"html": servers.PAGE, "cut": path.read_bytes()[:300] + b"192.0.2.",
+                            "empty": b""}[how])
+        return how
+
     @operation(3)
     def the_api_lies(self):
         self.decisions.manner = self.draw.choice(servers.ANSWERS)
@@ -228,6 +247,7 @@ class OnTheDaemon:
         self.known_sets -= self.renamed
         self.options_known = False
         # Sets that were in no table have no list to fall back on.
+        self.list_beside_is_good()
         for name, one in self.lists.items():
             if name not in self.configuration["sets"]:
                 one.taken = False
@@ -828,6 +848,7 @@ class OnTheHost:
                 one.unlink(missing_ok=True)
 
     def all_lists_good(self):
+        self.list_beside_is_good()
         for name, one in self.lists.items():
             if not one.good:
                 self.write_list(name, self.draw_list(name))

@@ -309,8 +309,52 @@ wrong_values() {
     refused 3 sieve ban --config "$WORK/nowhere.toml" "$A"
     configure
     refused 2 ban "$A"
-    printf '[[interface]]\nname = "x"\nsets = ["b"]\n[set.b]\nsources = ["bans", "list.txt"]\n' >"$CONFIG"
+    printf '[[interface]]\nname = "x"\nsets = ["b"]\n[set.b]\nsources = ["bans", "bans"]\n' >"$CONFIG"
     refused 3 sieve apply --check "$CONFIG"
+}
+
+# A set with three sources. An address is in force as long as one of them has it, and none waits for another.
+beside_lists() {
+    with_bans
+    mkdir -p "$LISTS"
+    echo "$A" >"$LISTS/file"
+    printf '%s\n%s\n' "$C" "$RANGE" >"$LISTS/web"
+    : >"$LISTS/web.hangs"
+    inside "$IN" "$here/list_server.py" 127.0.0.1 8080 "$LISTS" >"$WORK/served" &
+    await_line "$WORK/served" '^listens'
+    sed -i "s|\"bans\"|\"bans\", \"$LISTS/file\", { url = \"http://127.0.0.1:8080/web\", timeout = \"60s\" }|" "$CONFIG"
+    start
+    await_line "$WORK/served" '^web$'
+    ban "$B" | grep -q "is banned, in force$" || fail "waits for the server"
+    judged drop "$B"
+    judged pass "$A" "$C" "$OF_RANGE"
+    rm "$LISTS/web.hangs"
+    await judges drop "$OF_RANGE"
+    judged drop "$A" "$B" "$C"
+    ban -q "$A" "$RANGE"
+    unban -q "$RANGE" "$B"
+    judged drop "$A" "$C" "$OF_RANGE"
+    judged pass "$B"
+    [ "$(addresses)" = "$A" ] || fail "banned: $(banned)"
+    refused 1 unban "$C" # a list has it, and no ban
+    printf '203.0.113.77\n' >"$LISTS/new"
+    mv "$LISTS/new" "$LISTS/file"
+    await judges drop 203.0.113.77
+    judged drop "$A" # it is banned
+    unban -q "$A"
+    judged pass "$A"
+    judged drop "$C" "$OF_RANGE"
+    # A list that cannot be had stays, also when the daemon dies, and bans go on.
+    rm "$LISTS/web"
+    echo '# a list' >>"$LISTS/file"
+    says 'set banned: http://127.0.0.1:8080/web: .*404.*; the list with 2 entries stays'
+    stop KILL 137
+    start
+    ban -q "$B"
+    judged drop "$B" "$C" "$OF_RANGE" 203.0.113.77
+    unban -q "$B"
+    judged pass "$A" "$B"
+    stop
 }
 
 # A damaged ledger loses nothing that is in force, and is never written over.
@@ -631,6 +675,7 @@ ktap_run \
     "what was answered is kept when the daemon is killed in the middle" killed_in_the_middle \
     "what this host lives by is not banned" what_the_host_lives_by \
     "wrong values change nothing" wrong_values \
+    "bans and lists in one set" beside_lists \
     "a damaged ledger loses nothing that is in force" a_damaged_ledger \
     "a full disk is an error" a_full_disk \
     "a full disk is an error without the daemon" a_full_disk_without_the_daemon \

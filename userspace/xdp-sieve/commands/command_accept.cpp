@@ -45,7 +45,7 @@ std::vector<std::string> known_sets(const std::string& configuration, const std:
     if (!known) return names;
     for (const service::SetConfiguration& set : known->sets) {
         names.push_back(set.name);
-        if (service::followed_stream(set) != nullptr)
+        if (service::follows_stream(set))
             names.push_back(service::live::range_set_name(set.name));
     }
     return names;

@@ -238,12 +238,12 @@ Result<Exit> run(ApplyArguments& arguments, Context& context) {
     SIEVE_ASSIGN(const service::Configuration configuration,
                  service::live::with_range_sets(std::move(written)));
     for (const service::SetConfiguration& set : configuration.sets) {
-        if (service::follows_bans(set))
-            remark(context,
-                   fmt::format("set {}: only xdp-sieved follows bans; what is in force stays", set.name));
-        if (const service::CrowdsecSpec* stream = service::followed_stream(set))
-            remark(context, fmt::format("set {}: only xdp-sieved follows {}; what is in force stays",
-                                        set.name, service::source_name(*stream)));
+        const std::string lists =
+            service::sources_of_lists(set).empty() ? "" : ", and reads what it has besides";
+        for (const service::SourceSpec& source : set.sources)
+            if (service::is_stream(source))
+                remark(context, fmt::format("set {}: only xdp-sieved follows {}{}; what is in force stays",
+                                            set.name, service::source_name(source), lists));
     }
     for (const std::string& exposed : service::exposed_passwords(configuration)) remark(context, exposed);
     if (arguments.check) return run_check(arguments, configuration, context);

@@ -243,6 +243,10 @@ TEST(ConfigurationReader, TakesCrowdsec) {
                                               .poll = std::chrono::minutes(1)}}));
 }
 
+std::string crowdsec(const std::string& more) {
+    return "{ crowdsec = \"http://lapi:8080\", key-file = \"/key\"" + more + " }";
+}
+
 TEST(ConfigurationReader, TakesBans) {
     EXPECT_EQ(sources("[\"bans\"]"), std::vector<SourceSpec>{BanSpec{}});
     EXPECT_EQ(sources("\"bans\""), std::vector<SourceSpec>{BanSpec{}});
@@ -256,6 +260,13 @@ TEST(ConfigurationReader, TakesBans) {
     EXPECT_TRUE(follows_stream(set));
     EXPECT_EQ(followed_stream(set), nullptr);
     EXPECT_EQ(set.feed.build.kind.kind, static_cast<std::uint32_t>(SIEVE_KIND_DDLCBF));
+    // Beside other sources.
+    const Configuration many = right(std::string(interface) + "[set.bad]\nsources = [\"/a.txt\", " +
+                                     crowdsec("") + ", \"bans\", \"/b/\"]\n");
+    EXPECT_TRUE(follows_bans(many.sets[0]));
+    ASSERT_NE(followed_stream(many.sets[0]), nullptr);
+    EXPECT_EQ(sources_of_lists(many.sets[0]),
+              (std::vector<SourceSpec>{FileSpec{"/a.txt"}, FolderSpec{"/b/"}}));
     EXPECT_EQ(right(small()).ban_group, "");
     EXPECT_FALSE(follows_stream(right(small()).sets[0]));
 }
@@ -321,10 +332,6 @@ TEST(ConfigurationReader, TakesCountriesAndNetworks) {
 std::string with_sources(const std::string& value) {
     return std::string(interface) + "[set.bad]\nsources = " + value + "\n";
 }
-std::string crowdsec(const std::string& more) {
-    return "{ crowdsec = \"http://lapi:8080\", key-file = \"/key\"" + more + " }";
-}
-
 const Wrong wrong[] = {
     {"NotToml", small() + "sources = [\n", 6, ""},
     {"KeyThatParserGivesUpOn", small() + "[[=interface]]\n", 6, ""},
@@ -482,7 +489,8 @@ const Wrong wrong[] = {
     {"CrowdsecOtherScenarioTwice", with_sources(crowdsec(", scenarios-not-containing = [\"a\", \"a\"]")), 5,
      "set.bad.sources.scenarios-not-containing"},
     {"CrowdsecPoll", with_sources(crowdsec(", poll = \"2h\"")), 5, "set.bad.sources.poll"},
-    {"CrowdsecBesideAFile", with_sources("[\"a.txt\", " + crowdsec("") + "]"), 5, "set.bad.sources"},
+    {"CrowdsecBesideAnother", with_sources("[" + crowdsec("") + ", " + crowdsec(", poll = \"7s\"") + "]"), 5,
+     "set.bad.sources"},
     {"CrowdsecOfPorts", with_sources(crowdsec("")) + "key = \"src,dport\"\n", 6, "set.bad.key"},
     {"Action", in_set("action = \"reject\""), 6, "set.bad.action"},
     {"ActionAndRedirect", in_set("action = \"drop\"\nredirect = \"eth1\""), 7, "set.bad.redirect"},
