@@ -213,8 +213,11 @@ void CycleLog::tell_waiting(const std::string& name, const HookPlan& plan, const
         if (!before.trouble.empty() || std::ranges::find(before.waiting, set) == before.waiting.end())
             log_.warning(fmt::format("{}: {}; the other sets go on", name, waiting_text(set)), fields);
     if (plan.default_waits() && !before.default_waits)
-        log_.warning(fmt::format("{}: the default is pass until the sets that pass have their lists", name),
-                     fields);
+        log_.warning(
+            fmt::format(
+                "{}: the default is pass, and sets that go stay, until the sets that pass have their lists",
+                name),
+            fields);
 }
 
 std::string CycleLog::about_waiting(const WaitingSet& waiting) const {

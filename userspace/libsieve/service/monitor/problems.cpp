@@ -71,8 +71,9 @@ void add_waiting(std::vector<Problem>& problems, const StatisticsCopy& record) {
                      : fmt::format("It is not in force on {}, since it waits for set {}.", hook_text(hook),
                                    set.behind)});
         if (record.default_waits.contains(hook))
-            problems.push_back({Severity::warning, "default-waiting", hook_text(hook),
-                                "The default is pass until the sets that pass have their lists."});
+            problems.push_back(
+                {Severity::warning, "default-waiting", hook_text(hook),
+                 "The default is pass, and sets that go stay, until the sets that pass have their lists."});
     }
 }
 

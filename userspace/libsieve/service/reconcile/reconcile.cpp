@@ -252,14 +252,29 @@ class HookPlanner {
             return std::find(entry.sets.begin(), entry.sets.end(), name) != entry.sets.end();
         };
         std::vector<std::string> names;
+        // As long as the default of drop waits, packets would pass that the sets in force drop.
+        const std::size_t stay =
+            plan_.default_waits() ? static_cast<std::size_t>(SIEVE_MAX_SETS) - plan_.sets.size() : 0;
+        std::vector<SetPlan> kept;
+        std::vector<SetPlan> go;
         for (const kernel::SetInForce& set : now.sets) {
             names.push_back(set.name);
-            if (!is_wanted(set.name))
-                plan_.sets.push_back({.name = set.name,
-                                      .goes = true,
-                                      .action_before = control::action_of(set),
-                                      .verified_before = set.exact_id != 0});
+            if (is_wanted(set.name)) continue;
+            SetPlan plan{.name = set.name,
+                         .action_before = control::action_of(set),
+                         .verified_before = set.exact_id != 0};
+            if (kept.size() < stay) {
+                plan.kept = control::KeptFilter{set.map_id, set.exact_id};
+                plan.action = plan.action_before;
+                plan.verified = plan.verified_before;
+                kept.push_back(std::move(plan));
+            } else {
+                plan.goes = true;
+                go.push_back(std::move(plan));
+            }
         }
+        plan_.sets.insert(plan_.sets.end(), kept.begin(), kept.end());
+        plan_.sets.insert(plan_.sets.end(), go.begin(), go.end());
         const auto is_in_force = [&](const std::string& name) { return now.find(name) != nullptr; };
         if (common(entry.sets, is_in_force) != common(names, is_wanted)) plan_.order_before = names;
         if (now.default_action != plan_.default_action) plan_.default_before = now.default_action;

@@ -106,7 +106,8 @@ struct HookPlan {
     // The sets that will be in force, in their order.
     [[nodiscard]] std::vector<std::string> names() const;
     [[nodiscard]] bool waits(const std::string& set) const;
-    // The default is to be drop, and stays pass as long as a set that passes has no list.
+    // The default is to be drop, and stays pass as long as a set that passes has no list. Sets that are to go
+    // stay until then.
     [[nodiscard]] bool default_waits() const;
 };
 
@@ -136,7 +137,8 @@ using FiltersBehind = std::set<FilterBehind>;
 //
 // A set that has no list yet keeps nobody out, with one exception: as long as a set that passes has none, no
 // set behind it begins to take packets, and the default does not become drop, since both could drop what is
-// to pass. What takes packets already goes on. Sets that change together come together.
+// to pass. What takes packets already goes on; where the default waits, so do the sets that are to go, behind
+// the others. Sets that change together come together.
 [[nodiscard]] ReconcilePlan make_plan(control::Kernel& kernel, const Configuration& configuration,
                                       const WantedVersions& wanted, const std::vector<ManagedHook>& managed,
                                       const Pauses& pauses = {}, const FiltersBehind& behind = {});
