@@ -26,7 +26,7 @@ PREFIX   ?= /usr/local
 LIBDIR   ?= $(PREFIX)/lib
 # Where zsh looks for completions. Distributions keep theirs in share/zsh/vendor-completions.
 ZSHDIR   ?= $(PREFIX)/share/zsh/site-functions
-VERSION  := $(shell sed -n 's/.*version = "\(.*\)";/\1/p' userspace/libsieve/util/version.hpp)
+VERSION  := $(shell sed -n 's/.*version = "\(.*\)";/\1/p' userspace/libsieve/util/text/version.hpp)
 # The soname changes with every release that breaks programs built against the previous one.
 LIB_SONAME := libsieve.so.1
 LIB_REAL := $(LIB_SONAME).$(VERSION)
@@ -55,7 +55,7 @@ $(B)/tests/bpf/%.o $(B)/tests/model/%.o $(B)/tests/unit/analysis/%.o $(B)/tests/
 $(B)/tests/unit/filters/%.o $(B)/tests/unit/sieve-lab/%.o: CXXFLAGS += -O1
 $(B)/tests/bench/%.o: CXXFLAGS += -O2
 # ThreadSanitizer must not see half of oneTBB: see task_pool.hpp.
-$(B)/userspace/libsieve/util/task_pool.o: CXXFLAGS += -fno-sanitize=thread -O2
+$(B)/userspace/libsieve/util/parallel/task_pool.o: CXXFLAGS += -fno-sanitize=thread -O2
 COMPILER  = $(CXX)
 CPPFLAGS += -Iinclude -Iuserspace -Itests -I$(B)/bpf
 # Libraries for fetching, unpacking and confining sources, for the daemon's event loop, and for metrics and their HTTP
@@ -90,7 +90,7 @@ endif
 # These sources stay alone, since programs take them without the rest of their room, or need other options.
 SINGLE   := %/main.cpp %_kind.cpp tests/unit/messages% tests/service/servers.cpp \
 	$(addprefix userspace/libsieve/,control/spec/build_options.cpp filters/kinds/xorsat/xorsat_solver.cpp \
-	service/config/configuration_toml.cpp util/task_pool.cpp)
+	service/config/configuration_toml.cpp util/parallel/task_pool.cpp)
 # $(call objects,SOURCES,FOLDER): their objects in the folder.
 objects   = $(patsubst %.cpp,$2/%.o,$(if $(GROUPED),$(filter $(SINGLE),$1) \
 	$(shell scripts/group_sources.py $2 $(filter-out $(SINGLE),$1)),$1))

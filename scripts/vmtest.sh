@@ -202,7 +202,7 @@ take_package() {
 # Copies the libraries that the guest's dynamic loader will look for.
 take_libraries() {
     local library
-    # Programs open these by their names (util/library_on_demand.hpp). The guest has no server to ask with libcurl.
+    # Programs open these by their names (library_on_demand.hpp). The guest has no server to ask with libcurl.
     while read -r library; do
         ldconfig -p | sed -n "s|.*$library (libc6,x86-64) => ||p" | head -n 1 | xargs -r -I{} cp -L --parents {} "$ROOT"
     done < <(grep -rhoE 'lib(archive|pcap)\.so\.[0-9.]+' userspace/libsieve/{util,packets})

@@ -16,7 +16,7 @@
 #include "libsieve/kernel/maps/filter_map.hpp"
 #include "libsieve/kernel/programs/scratch.hpp"
 #include "libsieve/packets/carrier.hpp"
-#include "libsieve/util/clock.hpp"
+#include "libsieve/util/system/clock.hpp"
 
 namespace sieve::kernel {
 namespace {

@@ -13,7 +13,7 @@
 #include "bpf/packet.hpp"
 #include "libsieve/kernel/maps/stats.hpp"
 #include "libsieve/kernel/programs/scratch.hpp"
-#include "libsieve/util/clock.hpp"
+#include "libsieve/util/system/clock.hpp"
 
 namespace sieve {
 namespace {

@@ -17,7 +17,7 @@
 #include "libsieve/kernel/programs/preflight.hpp"
 #include "libsieve/kernel/programs/scratch.hpp"
 #include "libsieve/packets/carrier.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 
 namespace sieve::kernel {
 namespace {

@@ -34,7 +34,7 @@
 #include "libsieve/kernel/hooks/flow_memory.hpp"
 #include "libsieve/kernel/hooks/noting.hpp"
 #include "libsieve/kernel/maps/set_table.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 #include "model/parse_model.hpp"
 #include "model/reply_model.hpp"
 

@@ -7,7 +7,7 @@
 #include "fleet/fleet_test.hpp"
 #include "libsieve/fleet/blob_source.hpp"
 #include "libsieve/fleet/servers/sha256.hpp"
-#include "libsieve/util/write_all.hpp"
+#include "libsieve/util/system/write_all.hpp"
 
 namespace sieve::fleet::test {
 namespace {

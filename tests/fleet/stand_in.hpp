@@ -11,7 +11,7 @@
 
 #include "libsieve/fleet/node/local_node.hpp"
 #include "libsieve/service/monitor/log.hpp"
-#include "libsieve/util/digest.hpp"
+#include "libsieve/util/files/digest.hpp"
 
 namespace sieve::fleet::test {
 

@@ -19,7 +19,7 @@
 #include "libsieve/filters/kinds/exact/exact_kind.hpp"
 #include "libsieve/filters/kinds/exact/exact_live_table.hpp"
 #include "libsieve/filters/kinds/exact/exact_table.hpp"
-#include "libsieve/util/clock.hpp"
+#include "libsieve/util/system/clock.hpp"
 #include "model/exact_model.hpp"
 
 namespace {

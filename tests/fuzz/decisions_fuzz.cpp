@@ -22,8 +22,8 @@
 #include "libsieve/service/lists/decision_file.hpp"
 #include "libsieve/service/lists/decisions.hpp"
 #include "libsieve/service/lists/plain_addresses.hpp"
-#include "libsieve/util/unique_fd.hpp"
-#include "libsieve/util/write_all.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
+#include "libsieve/util/system/write_all.hpp"
 
 namespace {
 

@@ -26,7 +26,7 @@
 #include "libsieve/image/image.hpp"
 #include "libsieve/keys/address_ranges.hpp"
 #include "libsieve/packets/carrier.hpp"
-#include "libsieve/util/clock.hpp"
+#include "libsieve/util/system/clock.hpp"
 #include "model/image_model.hpp"
 
 namespace {

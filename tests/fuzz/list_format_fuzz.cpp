@@ -13,7 +13,7 @@
 #include "fuzz/support.hpp"
 #include "libsieve/feeds/detect_format.hpp"
 #include "libsieve/feeds/feed.hpp"
-#include "libsieve/util/unpack.hpp"
+#include "libsieve/util/files/unpack.hpp"
 
 namespace {
 

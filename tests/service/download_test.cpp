@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "libsieve/service/sources/gather.hpp"
-#include "libsieve/util/version.hpp"
+#include "libsieve/util/text/version.hpp"
 #include "service/servers.hpp"
 #include "service/support.hpp"
 

@@ -16,7 +16,7 @@
 #include <gtest/gtest.h>
 
 #include "libsieve/service/sandbox/child_main.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 
 namespace sieve::test {
 

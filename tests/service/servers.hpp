@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 #include "service/support.hpp"
 
 namespace sieve::service::test {

@@ -19,7 +19,7 @@
 #include <gtest/gtest.h>
 
 #include "libsieve/service/sources/gather.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 
 namespace sieve::service::test {
 

@@ -13,7 +13,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libsieve/util/error_kind.hpp"
+#include "libsieve/util/results/error_kind.hpp"
 
 namespace sieve {
 namespace {

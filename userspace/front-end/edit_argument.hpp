@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "libsieve/control/table/edit_table.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::cli {
 

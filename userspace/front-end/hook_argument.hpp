@@ -7,7 +7,7 @@
 #include "front-end/console/arguments.hpp"
 #include "libsieve/control/access/in_force.hpp"
 #include "libsieve/kernel/programs/hook_point.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::cli {
 

@@ -22,7 +22,7 @@
 
 #include "libsieve/control/spec/set_spec.hpp"
 #include "libsieve/service/download/http_access.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::cli {
 

@@ -26,8 +26,8 @@
 #include "front-end/console/remedy.hpp"
 #include "libsieve/bench/setup/bench_keys.hpp"
 #include "libsieve/build/set_builder.hpp"
-#include "libsieve/util/number.hpp"
-#include "libsieve/util/output.hpp"
+#include "libsieve/util/files/output.hpp"
+#include "libsieve/util/text/number.hpp"
 #include "sieve-bench/tables.hpp"
 
 namespace sieve::cli {

@@ -15,8 +15,8 @@
 #include <fmt/core.h>
 
 #include "front-end/console/exit_code.hpp"
-#include "libsieve/util/result.hpp"
-#include "libsieve/util/version.hpp"
+#include "libsieve/util/results/result.hpp"
+#include "libsieve/util/text/version.hpp"
 #include "sieve-lab/experiment.hpp"
 #include "sieve-lab/report.hpp"
 

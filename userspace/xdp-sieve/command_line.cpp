@@ -8,7 +8,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "libsieve/util/version.hpp"
+#include "libsieve/util/text/version.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 
 namespace sieve::cli {

@@ -19,7 +19,7 @@
 #include "front-end/completion.hpp"
 #include "front-end/console/output.hpp"
 #include "libsieve/service/sandbox/child_main.hpp"
-#include "libsieve/util/out_of_memory.hpp"
+#include "libsieve/util/results/out_of_memory.hpp"
 #include "xdp-sieve/meant_command.hpp"
 #include "xdp-sieve/unknown_command.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/util/closest_word.hpp"
+#include "libsieve/util/text/closest_word.hpp"
 
 namespace sieve::cli {
 

@@ -30,7 +30,7 @@
 #include "libsieve/service/live/range_set_configuration.hpp"
 #include "libsieve/service/monitor/timed_kernel.hpp"
 #include "libsieve/service/sandbox/child_main.hpp"
-#include "libsieve/util/version.hpp"
+#include "libsieve/util/text/version.hpp"
 
 namespace sieve::cli {
 

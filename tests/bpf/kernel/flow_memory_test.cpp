@@ -20,7 +20,7 @@
 #include "bpf/note_program.hpp"
 #include "bpf/packet.hpp"
 #include "libsieve/kernel/programs/scratch.hpp"
-#include "libsieve/util/clock.hpp"
+#include "libsieve/util/system/clock.hpp"
 
 namespace sieve::kernel {
 namespace {

@@ -15,7 +15,7 @@
 #include "libsieve/kernel/maps/set_table.hpp"
 #include "libsieve/kernel/maps/stats.hpp"
 #include "libsieve/kernel/programs/scratch.hpp"
-#include "libsieve/util/clock.hpp"
+#include "libsieve/util/system/clock.hpp"
 
 namespace sieve::kernel {
 namespace {

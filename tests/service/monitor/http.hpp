@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 
 namespace sieve::service::test {
 

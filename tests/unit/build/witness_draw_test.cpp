@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "libsieve/filters/sizing.hpp"
-#include "libsieve/util/parallel.hpp"
+#include "libsieve/util/parallel/parallel.hpp"
 
 namespace sieve {
 namespace {

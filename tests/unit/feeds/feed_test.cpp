@@ -17,7 +17,7 @@
 
 #include "libsieve/feeds/read_any.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 #include "unit/messages.hpp"
 
 namespace sieve {

@@ -13,7 +13,7 @@
 #include "libsieve/feeds/feed.hpp"
 #include "libsieve/feeds/find_keys.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
-#include "libsieve/util/write_all.hpp"
+#include "libsieve/util/system/write_all.hpp"
 #include "unit/control/files.hpp"
 #include "unit/messages.hpp"
 

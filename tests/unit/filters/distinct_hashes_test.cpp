@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libsieve/util/parallel.hpp"
+#include "libsieve/util/parallel/parallel.hpp"
 
 namespace sieve {
 namespace {

@@ -24,7 +24,7 @@
 #include <gtest/gtest.h>
 
 #include "libsieve/filters/build_records.hpp"
-#include "libsieve/util/splitmix64.hpp"
+#include "libsieve/util/random/splitmix64.hpp"
 #include "unit/messages.hpp"
 
 namespace sieve {

@@ -14,7 +14,7 @@
 
 #include "libsieve/fleet/manifest/publication.hpp"
 #include "libsieve/fleet/servers/sha256.hpp"
-#include "libsieve/util/digest.hpp"
+#include "libsieve/util/files/digest.hpp"
 #include "unit/messages.hpp"
 
 namespace sieve::fleet {

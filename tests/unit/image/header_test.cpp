@@ -25,7 +25,7 @@
 #include "libsieve/filters/kinds/ddlcbf/ddlcbf_filter.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/image/image.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 #include "unit/messages.hpp"
 
 namespace sieve {

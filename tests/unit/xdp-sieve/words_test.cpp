@@ -11,8 +11,8 @@
 #include "front-end/console/exit_code.hpp"
 #include "front-end/console/format.hpp"
 #include "front-end/console/remedy.hpp"
-#include "libsieve/util/closest_word.hpp"
-#include "libsieve/util/number.hpp"
+#include "libsieve/util/text/closest_word.hpp"
+#include "libsieve/util/text/number.hpp"
 #include "unit/messages.hpp"
 #include "xdp-sieve/unknown_command.hpp"
 

@@ -9,7 +9,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "libsieve/util/number.hpp"
+#include "libsieve/util/text/number.hpp"
 
 namespace sieve::cli {
 

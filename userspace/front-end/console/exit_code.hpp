@@ -2,7 +2,7 @@
 // The exit codes of our programs, and which error leads to which code. The library knows none of this.
 #pragma once
 
-#include "libsieve/util/error_kind.hpp"
+#include "libsieve/util/results/error_kind.hpp"
 
 namespace sieve {
 

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <csignal>
 
-#include "libsieve/util/printable.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::cli {
 

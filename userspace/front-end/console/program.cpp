@@ -7,8 +7,8 @@
 #include <fmt/core.h>
 
 #include "front-end/console/output.hpp"
-#include "libsieve/util/out_of_memory.hpp"
-#include "libsieve/util/version.hpp"
+#include "libsieve/util/results/out_of_memory.hpp"
+#include "libsieve/util/text/version.hpp"
 
 namespace sieve::cli {
 

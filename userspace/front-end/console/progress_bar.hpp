@@ -2,7 +2,7 @@
 // How far long work has come, on standard error.
 #pragma once
 
-#include "libsieve/util/progress.hpp"
+#include "libsieve/util/parallel/progress.hpp"
 
 namespace sieve::cli {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "libsieve/control/spec/warning.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::cli {
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "libsieve/util/first_use.hpp"
+#include "libsieve/util/parallel/first_use.hpp"
 
 namespace sieve::analysis::xorsat {
 

@@ -2,8 +2,8 @@
 #include <fmt/core.h>
 
 #include "libsieve/api/handles.hpp"
-#include "libsieve/util/error_kind.hpp"
-#include "libsieve/util/version.hpp"
+#include "libsieve/util/results/error_kind.hpp"
+#include "libsieve/util/text/version.hpp"
 
 namespace sieve::api {
 

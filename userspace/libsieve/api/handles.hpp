@@ -19,8 +19,8 @@
 #include "libsieve/filters/kinds/plan.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/keys/members.hpp"
-#include "libsieve/util/out_of_memory.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/out_of_memory.hpp"
+#include "libsieve/util/results/result.hpp"
 
 struct libsieve_error {
     int kind;

@@ -15,7 +15,7 @@
 #include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/kernel/maps/filter_map.hpp"
-#include "libsieve/util/parallel.hpp"
+#include "libsieve/util/parallel/parallel.hpp"
 
 #include "bpf/bench/bench_control.h"
 #include "sieve_bench.skel.h"

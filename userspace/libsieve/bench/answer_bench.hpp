@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "libsieve/util/progress.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/parallel/progress.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::bench {
 

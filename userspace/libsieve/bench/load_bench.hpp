@@ -10,8 +10,8 @@
 
 #include "libsieve/bench/setup/summary.hpp"
 #include "libsieve/image/image.hpp"
-#include "libsieve/util/progress.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/parallel/progress.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::bench {
 

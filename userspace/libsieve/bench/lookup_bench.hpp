@@ -11,8 +11,8 @@
 
 #include "libsieve/bench/setup/bench_object.hpp"
 #include "libsieve/bench/setup/summary.hpp"
-#include "libsieve/util/progress.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/parallel/progress.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::bench {
 

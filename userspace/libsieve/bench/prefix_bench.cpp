@@ -24,7 +24,7 @@
 #include "libsieve/kernel/host/refusal.hpp"
 #include "libsieve/kernel/maps/filter_map.hpp"
 #include "libsieve/keys/address_ranges.hpp"
-#include "libsieve/util/number.hpp"
+#include "libsieve/util/text/number.hpp"
 
 #include "bpf/bench/bench_control.h"
 #include "sieve_bench.skel.h"

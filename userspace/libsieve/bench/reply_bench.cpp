@@ -26,7 +26,7 @@
 #include "libsieve/kernel/host/libbpf_log.hpp"
 #include "libsieve/kernel/host/refusal.hpp"
 #include "libsieve/kernel/programs/scratch.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 #include "reply_bench.skel.h"
 #include "sieve_note.skel.h"
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "libsieve/bench/setup/summary.hpp"
-#include "libsieve/util/progress.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/parallel/progress.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::bench {
 

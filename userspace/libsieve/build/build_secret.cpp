@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "libsieve/util/secret.hpp"
+#include "libsieve/util/random/secret.hpp"
 
 namespace sieve {
 

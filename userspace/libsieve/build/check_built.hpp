@@ -6,7 +6,7 @@
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/keys/members.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve {
 

@@ -9,7 +9,7 @@
 
 #include "libsieve/image/image.hpp"
 #include "libsieve/keys/members.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve {
 

@@ -13,7 +13,7 @@
 #include <sieve/image.h>
 
 #include "libsieve/image/image.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve {
 

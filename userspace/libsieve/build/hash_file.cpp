@@ -10,7 +10,7 @@
 
 #include "libsieve/filters/distinct_hashes.hpp"
 #include "libsieve/filters/sort_hashes.hpp"
-#include "libsieve/util/parallel.hpp"
+#include "libsieve/util/parallel/parallel.hpp"
 
 namespace sieve {
 

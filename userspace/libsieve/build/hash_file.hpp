@@ -10,13 +10,13 @@
 #include <sieve/hash.h>
 
 #include "libsieve/filters/hash_sum.hpp"
-#include "libsieve/util/huge_array.hpp"
-#include "libsieve/util/result.hpp"
-#include "libsieve/util/temporary_file.hpp"
+#include "libsieve/util/files/temporary_file.hpp"
+#include "libsieve/util/parallel/huge_array.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve {
 
-// A temporary file of hashes (util/temporary_file.hpp), parted by the upper bits of the lower half of
+// A temporary file of hashes (util/files/temporary_file.hpp), parted by the upper bits of the lower half of
 // `locate`: the part with number p holds the hashes of some shards (filters/shards.hpp). The hashes are keyed
 // with the build's secret, so they do not give the keys away.
 //

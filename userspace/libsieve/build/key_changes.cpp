@@ -10,7 +10,7 @@
 
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/filters/sizing.hpp"
-#include "libsieve/util/unfinished.hpp"
+#include "libsieve/util/results/unfinished.hpp"
 
 namespace sieve {
 

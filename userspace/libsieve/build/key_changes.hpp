@@ -15,8 +15,8 @@
 
 #include "libsieve/filters/prefix_entries.hpp"
 #include "libsieve/keys/key_set.hpp"
-#include "libsieve/util/progress.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/parallel/progress.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve {
 

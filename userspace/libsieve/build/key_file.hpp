@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "libsieve/keys/key_set.hpp"
-#include "libsieve/util/result.hpp"
-#include "libsieve/util/temporary_file.hpp"
+#include "libsieve/util/files/temporary_file.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve {
 
-// A temporary file of keys (util/temporary_file.hpp), with their repetitions. An IPv4 address takes 4 bytes,
-// any other key what it takes in a KeySet. Errors are those of the file.
+// A temporary file of keys (util/files/temporary_file.hpp), with their repetitions. An IPv4 address takes 4
+// bytes, any other key what it takes in a KeySet. Errors are those of the file.
 class KeyFile {
   public:
     // For keys of these fields.

@@ -14,7 +14,7 @@
 #include "libsieve/build/random_keys.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/filters/sizing.hpp"
-#include "libsieve/util/parallel.hpp"
+#include "libsieve/util/parallel/parallel.hpp"
 
 namespace sieve {
 

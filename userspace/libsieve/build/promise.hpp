@@ -4,7 +4,7 @@
 
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/image/image.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve {
 

@@ -7,7 +7,7 @@
 
 #include <sieve/image.h>
 
-#include "libsieve/util/splitmix64.hpp"
+#include "libsieve/util/random/splitmix64.hpp"
 
 namespace sieve {
 

@@ -38,10 +38,10 @@
 #include "libsieve/filters/sizing.hpp"
 #include "libsieve/keys/address_ranges.hpp"
 #include "libsieve/keys/key_order.hpp"
-#include "libsieve/util/huge_array.hpp"
-#include "libsieve/util/out_of_memory.hpp"
-#include "libsieve/util/parallel.hpp"
-#include "libsieve/util/parallel_sort.hpp"
+#include "libsieve/util/parallel/huge_array.hpp"
+#include "libsieve/util/parallel/parallel.hpp"
+#include "libsieve/util/parallel/parallel_sort.hpp"
+#include "libsieve/util/results/out_of_memory.hpp"
 
 namespace sieve {
 

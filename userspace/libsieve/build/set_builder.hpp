@@ -15,8 +15,8 @@
 #include "libsieve/image/image.hpp"
 #include "libsieve/keys/key_set.hpp"
 #include "libsieve/keys/members.hpp"
-#include "libsieve/util/progress.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/parallel/progress.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve {
 

@@ -10,8 +10,8 @@
 
 #include "libsieve/build/default_kind.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/util/huge_array.hpp"
-#include "libsieve/util/parallel.hpp"
+#include "libsieve/util/parallel/huge_array.hpp"
+#include "libsieve/util/parallel/parallel.hpp"
 
 namespace sieve {
 

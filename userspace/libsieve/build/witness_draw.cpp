@@ -8,7 +8,7 @@
 #include <sieve/hash.h>
 
 #include "libsieve/filters/sizing.hpp"
-#include "libsieve/util/parallel.hpp"
+#include "libsieve/util/parallel/parallel.hpp"
 
 namespace sieve {
 

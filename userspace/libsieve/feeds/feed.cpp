@@ -25,8 +25,8 @@
 #include "libsieve/feeds/read_any.hpp"
 #include "libsieve/feeds/text/entry.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
-#include "libsieve/util/out_of_memory.hpp"
-#include "libsieve/util/parallel.hpp"
+#include "libsieve/util/parallel/parallel.hpp"
+#include "libsieve/util/results/out_of_memory.hpp"
 
 namespace sieve {
 namespace {

@@ -16,7 +16,7 @@
 // So does, on request, an address among several fields; there, * stands for any value of a field.
 // An IPv6 address with a protocol that no IPv6 packet has (sieve/extensions.h) is malformed.
 //
-// Inputs that are packed (util/unpack.hpp) are unpacked on the way, within its limits.
+// Inputs that are packed (util/files/unpack.hpp) are unpacked on the way, within its limits.
 //
 // Other formats (list_format.hpp) are translated into this one, entry by entry (formats/). Documents, whose
 // entries are not bound to lines, are held in memory as a whole while they are translated.
@@ -38,9 +38,9 @@
 #include "libsieve/keys/address_range.hpp"
 #include "libsieve/keys/key_set.hpp"
 #include "libsieve/keys/members.hpp"
-#include "libsieve/util/input.hpp"
-#include "libsieve/util/progress.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/files/input.hpp"
+#include "libsieve/util/parallel/progress.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "libsieve/feeds/feed.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve {
 

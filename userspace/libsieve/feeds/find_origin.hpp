@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "libsieve/keys/address_range.hpp"
-#include "libsieve/util/input.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/files/input.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve {
 

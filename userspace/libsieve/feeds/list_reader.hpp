@@ -11,8 +11,8 @@
 #include <sieve/key.h>
 
 #include "libsieve/feeds/feed.hpp"
-#include "libsieve/util/input.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/files/input.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve {
 

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "libsieve/feeds/feed.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve {
 

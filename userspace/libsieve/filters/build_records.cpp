@@ -13,8 +13,8 @@
 
 #include "libsieve/filters/records.hpp"
 #include "libsieve/keys/key_order.hpp"
-#include "libsieve/util/parallel.hpp"
-#include "libsieve/util/secret.hpp"
+#include "libsieve/util/parallel/parallel.hpp"
+#include "libsieve/util/random/secret.hpp"
 
 namespace sieve {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "libsieve/filters/sort_hashes.hpp"
-#include "libsieve/util/parallel.hpp"
-#include "libsieve/util/parallel_sort.hpp"
+#include "libsieve/util/parallel/parallel.hpp"
+#include "libsieve/util/parallel/parallel_sort.hpp"
 
 namespace sieve {
 

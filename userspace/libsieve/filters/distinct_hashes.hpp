@@ -6,7 +6,7 @@
 #include <sieve/hash.h>
 
 #include "libsieve/keys/key_set.hpp"
-#include "libsieve/util/huge_array.hpp"
+#include "libsieve/util/parallel/huge_array.hpp"
 
 namespace sieve {
 

@@ -9,7 +9,7 @@
 
 #include "libsieve/filters/prefix_entries.hpp"
 #include "libsieve/filters/prefix_expansion.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve {
 

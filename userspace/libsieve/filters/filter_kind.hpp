@@ -14,7 +14,7 @@
 #include <sieve/image.h>
 
 #include "libsieve/filters/kind_builder.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve {
 

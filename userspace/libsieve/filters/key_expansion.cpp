@@ -16,7 +16,7 @@
 
 #include "libsieve/keys/address_ranges.hpp"
 #include "libsieve/keys/key_order.hpp"
-#include "libsieve/util/parallel_sort.hpp"
+#include "libsieve/util/parallel/parallel_sort.hpp"
 
 namespace sieve {
 

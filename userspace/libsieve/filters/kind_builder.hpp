@@ -9,8 +9,8 @@
 #include <sieve/image.h>
 
 #include "libsieve/filters/effort.hpp"
-#include "libsieve/util/progress.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/parallel/progress.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve {
 

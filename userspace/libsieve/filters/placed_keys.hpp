@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <mutex>
 
-#include "libsieve/util/progress.hpp"
+#include "libsieve/util/parallel/progress.hpp"
 
 namespace sieve {
 

@@ -12,7 +12,7 @@
 #include <sieve/prefix.h>
 
 #include "libsieve/filters/address_set.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve {
 

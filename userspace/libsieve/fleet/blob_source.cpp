@@ -20,8 +20,8 @@
 #include "libsieve/fleet/servers/sha256.hpp"
 #include "libsieve/image/header.hpp"
 #include "libsieve/service/state/state_directory.hpp"
-#include "libsieve/util/input.hpp"
-#include "libsieve/util/write_all.hpp"
+#include "libsieve/util/files/input.hpp"
+#include "libsieve/util/system/write_all.hpp"
 
 namespace sieve::fleet {
 

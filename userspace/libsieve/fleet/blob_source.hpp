@@ -7,8 +7,8 @@
 #include "libsieve/control/spec/observer.hpp"
 #include "libsieve/control/spec/set_spec.hpp"
 #include "libsieve/fleet/manifest/manifest.hpp"
-#include "libsieve/util/result.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/results/result.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 
 namespace sieve::fleet {
 

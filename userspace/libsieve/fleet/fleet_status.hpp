@@ -10,7 +10,7 @@
 #include "libsieve/fleet/manifest/fleet_access.hpp"
 #include "libsieve/fleet/manifest/node_report.hpp"
 #include "libsieve/fleet/manifest/publication.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::fleet {
 

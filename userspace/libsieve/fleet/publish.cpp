@@ -13,7 +13,7 @@
 #include "libsieve/fleet/servers/etcd_paths.hpp"
 #include "libsieve/fleet/servers/sha256.hpp"
 #include "libsieve/service/download/url.hpp"
-#include "libsieve/util/write_all.hpp"
+#include "libsieve/util/system/write_all.hpp"
 
 namespace sieve::fleet {
 

@@ -12,7 +12,7 @@
 #include "libsieve/fleet/manifest/manifest.hpp"
 #include "libsieve/fleet/manifest/publication.hpp"
 #include "libsieve/fleet/servers/object_store.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::fleet {
 

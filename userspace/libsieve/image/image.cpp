@@ -18,7 +18,7 @@
 #include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/image/exceptions.hpp"
-#include "libsieve/util/first_use.hpp"
+#include "libsieve/util/parallel/first_use.hpp"
 
 namespace sieve {
 

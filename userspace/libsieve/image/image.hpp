@@ -11,9 +11,9 @@
 #include <sieve/image.h>
 
 #include "libsieve/image/header.hpp"
-#include "libsieve/util/input.hpp"
-#include "libsieve/util/output.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/files/input.hpp"
+#include "libsieve/util/files/output.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve {
 

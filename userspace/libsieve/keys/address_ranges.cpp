@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "libsieve/util/parallel_sort.hpp"
+#include "libsieve/util/parallel/parallel_sort.hpp"
 
 namespace sieve {
 

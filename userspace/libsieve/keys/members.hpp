@@ -13,7 +13,7 @@
 
 #include "libsieve/keys/address_range.hpp"
 #include "libsieve/keys/key_set.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve {
 

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "libsieve/packets/link_layer.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 struct pcap;
 

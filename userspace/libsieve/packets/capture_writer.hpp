@@ -7,8 +7,8 @@
 #include <span>
 #include <string>
 
-#include "libsieve/util/output.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/files/output.hpp"
+#include "libsieve/util/results/result.hpp"
 
 struct pcap;
 struct pcap_dumper;

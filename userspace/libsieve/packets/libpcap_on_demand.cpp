@@ -2,7 +2,7 @@
 // The functions of libpcap that this project calls. The library is opened on demand.
 #include <pcap/pcap.h>
 
-#include "libsieve/util/library_on_demand.hpp"
+#include "libsieve/util/system/library_on_demand.hpp"
 
 namespace {
 

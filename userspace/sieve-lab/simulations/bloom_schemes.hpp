@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "libsieve/util/splitmix64.hpp"
+#include "libsieve/util/random/splitmix64.hpp"
 
 namespace sieve::schemes {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve {
 

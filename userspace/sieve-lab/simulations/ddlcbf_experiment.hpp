@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "libsieve/filters/kinds/ddlcbf/ddlcbf_bucket.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve {
 

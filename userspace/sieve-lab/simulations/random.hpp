@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "libsieve/util/splitmix64.hpp"
+#include "libsieve/util/random/splitmix64.hpp"
 
 namespace sieve::experiments {
 

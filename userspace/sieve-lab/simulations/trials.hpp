@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "libsieve/util/progress.hpp"
+#include "libsieve/util/parallel/progress.hpp"
 #include "sieve-lab/simulations/random.hpp"
 #include "sieve-lab/simulations/statistics.hpp"
 

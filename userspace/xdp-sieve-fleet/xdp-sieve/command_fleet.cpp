@@ -14,7 +14,7 @@
 #include "libsieve/fleet/fleet_status.hpp"
 #include "libsieve/fleet/publish.hpp"
 #include "libsieve/fleet/servers/sha256.hpp"
-#include "libsieve/util/printable.hpp"
+#include "libsieve/util/text/printable.hpp"
 #include "xdp-sieve-fleet/xdp-sieve/fleet_arguments.hpp"
 #include "xdp-sieve-fleet/xdp-sieve/fleet_commands.hpp"
 #include "xdp-sieve/arguments/command.hpp"

@@ -8,7 +8,7 @@
 #include "front-end/console/arguments.hpp"
 #include "libsieve/fleet/manifest/fleet_access.hpp"
 #include "libsieve/fleet/manifest/manifest.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::cli {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "front-end/console/arguments.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 #include "xdp-sieve/arguments/context.hpp"
 
 namespace sieve::cli {

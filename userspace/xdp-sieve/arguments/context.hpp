@@ -7,7 +7,7 @@
 
 #include "front-end/console/exit_code.hpp"
 #include "libsieve/control/spec/observer.hpp"
-#include "libsieve/util/progress.hpp"
+#include "libsieve/util/parallel/progress.hpp"
 
 namespace sieve::cli {
 

@@ -11,7 +11,7 @@
 #include "libsieve/feeds/text/geo_code.hpp"
 #include "libsieve/service/config/configuration.hpp"
 #include "libsieve/service/sources/origin.hpp"
-#include "libsieve/util/input.hpp"
+#include "libsieve/util/files/input.hpp"
 #include "xdp-sieve/arguments/list_sources.hpp"
 #include "xdp-sieve/arguments/managed_hook.hpp"
 

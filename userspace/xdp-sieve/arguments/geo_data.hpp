@@ -11,8 +11,8 @@
 
 #include "libsieve/control/spec/set_spec.hpp"
 #include "libsieve/feeds/text/list_format.hpp"
-#include "libsieve/util/progress.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/parallel/progress.hpp"
+#include "libsieve/util/results/result.hpp"
 #include "xdp-sieve/arguments/context.hpp"
 
 namespace sieve::cli {

@@ -8,7 +8,7 @@
 
 #include "libsieve/keys/key_set.hpp"
 #include "libsieve/keys/members.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 #include "xdp-sieve/arguments/context.hpp"
 
 namespace sieve::cli {

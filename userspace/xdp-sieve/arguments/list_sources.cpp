@@ -21,7 +21,7 @@
 #include "libsieve/service/download/url.hpp"
 #include "libsieve/service/sources/file_source.hpp"
 #include "libsieve/service/sources/gather.hpp"
-#include "libsieve/util/printable.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::cli {
 

@@ -9,8 +9,8 @@
 #include "libsieve/service/config/configuration_reader.hpp"
 #include "libsieve/service/contact/manager.hpp"
 #include "libsieve/service/state/state_directory.hpp"
-#include "libsieve/util/printable.hpp"
-#include "libsieve/util/small_file.hpp"
+#include "libsieve/util/system/small_file.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::cli {
 

@@ -9,7 +9,7 @@
 #include "libsieve/control/access/in_force.hpp"
 #include "libsieve/service/config/configuration.hpp"
 #include "libsieve/service/state/pauses.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 #include "xdp-sieve/arguments/context.hpp"
 
 namespace sieve::cli {

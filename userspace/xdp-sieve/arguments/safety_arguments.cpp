@@ -12,7 +12,7 @@
 #include <fmt/core.h>
 
 #include "front-end/console/output.hpp"
-#include "libsieve/util/number.hpp"
+#include "libsieve/util/text/number.hpp"
 
 namespace sieve::cli {
 

@@ -10,7 +10,7 @@
 #include "front-end/console/arguments.hpp"
 #include "libsieve/control/safety/host_addresses.hpp"
 #include "libsieve/control/spec/safety.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 #include "xdp-sieve/arguments/context.hpp"
 
 namespace sieve::cli {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "libsieve/control/query/explain.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::cli {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "front-end/console/arguments.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::cli {
 

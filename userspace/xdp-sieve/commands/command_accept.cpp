@@ -21,8 +21,8 @@
 #include "libsieve/service/live/range_set_configuration.hpp"
 #include "libsieve/service/state/refusals.hpp"
 #include "libsieve/service/state/state_directory.hpp"
-#include "libsieve/util/closest_word.hpp"
-#include "libsieve/util/printable.hpp"
+#include "libsieve/util/text/closest_word.hpp"
+#include "libsieve/util/text/printable.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 #include "xdp-sieve/arguments/managed_hook.hpp"
 
@@ -45,8 +45,7 @@ std::vector<std::string> known_sets(const std::string& configuration, const std:
     if (!known) return names;
     for (const service::SetConfiguration& set : known->sets) {
         names.push_back(set.name);
-        if (service::follows_stream(set))
-            names.push_back(service::live::range_set_name(set.name));
+        if (service::follows_stream(set)) names.push_back(service::live::range_set_name(set.name));
     }
     return names;
 }

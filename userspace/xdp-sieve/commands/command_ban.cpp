@@ -23,9 +23,9 @@
 #include "libsieve/service/contact/ban_talk.hpp"
 #include "libsieve/service/contact/manager.hpp"
 #include "libsieve/service/live/take_bans.hpp"
-#include "libsieve/util/input.hpp"
-#include "libsieve/util/printable.hpp"
-#include "libsieve/util/unfinished.hpp"
+#include "libsieve/util/files/input.hpp"
+#include "libsieve/util/results/unfinished.hpp"
+#include "libsieve/util/text/printable.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 #include "xdp-sieve/arguments/managed_hook.hpp"
 

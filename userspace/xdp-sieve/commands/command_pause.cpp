@@ -20,8 +20,8 @@
 #include "libsieve/service/config/configuration.hpp"
 #include "libsieve/service/contact/manager.hpp"
 #include "libsieve/service/state/pauses.hpp"
-#include "libsieve/util/printable.hpp"
-#include "libsieve/util/unfinished.hpp"
+#include "libsieve/util/results/unfinished.hpp"
+#include "libsieve/util/text/printable.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 #include "xdp-sieve/arguments/managed_hook.hpp"
 

@@ -10,7 +10,7 @@
 #include "front-end/console/output.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/kinds/plan.hpp"
-#include "libsieve/util/number.hpp"
+#include "libsieve/util/text/number.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 
 namespace sieve::cli {

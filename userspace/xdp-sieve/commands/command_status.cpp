@@ -19,7 +19,7 @@
 #include "libsieve/kernel/host/libbpf_log.hpp"
 #include "libsieve/service/config/configuration.hpp"
 #include "libsieve/service/contact/manager.hpp"
-#include "libsieve/util/printable.hpp"
+#include "libsieve/util/text/printable.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 #include "xdp-sieve/arguments/managed_hook.hpp"
 #include "xdp-sieve/reports/replies_report.hpp"

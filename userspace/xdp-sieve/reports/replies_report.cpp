@@ -6,7 +6,7 @@
 #include "front-end/console/format.hpp"
 #include "front-end/set_argument.hpp"
 #include "libsieve/control/table/replies.hpp"
-#include "libsieve/util/number.hpp"
+#include "libsieve/util/text/number.hpp"
 
 namespace sieve::cli {
 

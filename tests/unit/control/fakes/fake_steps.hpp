@@ -12,7 +12,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::test {
 

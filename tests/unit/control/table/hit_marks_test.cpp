@@ -9,7 +9,7 @@
 
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/util/unfinished.hpp"
+#include "libsieve/util/results/unfinished.hpp"
 #include "unit/control/fake_kernel.hpp"
 #include "unit/control/files.hpp"
 

@@ -16,8 +16,8 @@
 #include "libsieve/filters/joint/check_joint_names.hpp"
 #include "libsieve/filters/joint/joint_filter.hpp"
 #include "libsieve/filters/kinds/exact/exact_lanes.hpp"
-#include "libsieve/util/input.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/files/input.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 #include "model/exact_model.hpp"
 #include "unit/messages.hpp"
 

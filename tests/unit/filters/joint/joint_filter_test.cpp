@@ -16,9 +16,9 @@
 
 #include "libsieve/filters/joint/check_joint_names.hpp"
 #include "libsieve/filters/kinds/xorsat/xorsat_plan.hpp"
-#include "libsieve/util/input.hpp"
-#include "libsieve/util/parallel.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/files/input.hpp"
+#include "libsieve/util/parallel/parallel.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 #include "model/image_model.hpp"
 #include "unit/messages.hpp"
 

@@ -12,8 +12,8 @@
 
 #include "libsieve/service/config/configuration_secrets.hpp"
 #include "libsieve/service/config/configuration_text.hpp"
-#include "libsieve/util/unique_fd.hpp"
-#include "libsieve/util/write_all.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
+#include "libsieve/util/system/write_all.hpp"
 #include "unit/control/files.hpp"
 #include "unit/messages.hpp"
 

@@ -12,7 +12,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libsieve/util/number.hpp"
+#include "libsieve/util/text/number.hpp"
 
 namespace sieve::service {
 namespace {

@@ -18,7 +18,7 @@
 
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/service/sandbox/child_messages.hpp"
-#include "libsieve/util/write_all.hpp"
+#include "libsieve/util/system/write_all.hpp"
 #include "unit/control/fake_kernel.hpp"
 #include "unit/control/files.hpp"
 #include "unit/messages.hpp"

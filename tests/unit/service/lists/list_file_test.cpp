@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 #include "unit/control/files.hpp"
 
 namespace sieve::service {

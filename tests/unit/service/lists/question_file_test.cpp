@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 
 namespace sieve::service {
 namespace {

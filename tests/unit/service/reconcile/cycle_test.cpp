@@ -14,7 +14,7 @@
 #include "libsieve/service/live/journal.hpp"
 #include "libsieve/service/live/live_image.hpp"
 #include "libsieve/service/sandbox/child_messages.hpp"
-#include "libsieve/util/write_all.hpp"
+#include "libsieve/util/system/write_all.hpp"
 #include "unit/control/fake_kernel.hpp"
 #include "unit/control/files.hpp"
 #include "unit/messages.hpp"

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "libsieve/util/version.hpp"
+#include "libsieve/util/text/version.hpp"
 #include "unit/service/live/live_world.hpp"
 
 namespace sieve::service::live {

@@ -15,7 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "libsieve/service/lists/list_file.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 #include "unit/control/files.hpp"
 #include "unit/messages.hpp"
 #include "unit/service/lists.hpp"

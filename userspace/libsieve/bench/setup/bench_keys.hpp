@@ -9,8 +9,8 @@
 
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/keys/key_set.hpp"
-#include "libsieve/util/progress.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/parallel/progress.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::bench {
 

@@ -9,7 +9,7 @@
 #include <span>
 
 #include "libsieve/bench/setup/kernel_bloom.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 struct sieve_bench_bpf; // the generated skeleton
 struct bench_control;

@@ -12,7 +12,7 @@
 #include "libsieve/bench/setup/veth_pair.hpp"
 #include "libsieve/bench/setup/workplace.hpp"
 #include "libsieve/image/image.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::bench {
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::bench {
 

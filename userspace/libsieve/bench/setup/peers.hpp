@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 struct bench_prefix;
 struct bench_prefix6;

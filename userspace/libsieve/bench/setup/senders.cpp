@@ -17,7 +17,7 @@
 #include "libsieve/bench/setup/frames.hpp"
 #include "libsieve/bench/setup/veth_pair.hpp"
 #include "libsieve/kernel/host/refusal.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 
 #include "bpf/bench/bench_control.h"
 #include "sieve_bench.skel.h"

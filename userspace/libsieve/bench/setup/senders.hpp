@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "libsieve/bench/setup/bench_object.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::bench {
 

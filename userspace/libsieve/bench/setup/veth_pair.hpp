@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "libsieve/util/result.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/results/result.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 
 namespace sieve::bench {
 

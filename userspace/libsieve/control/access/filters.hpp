@@ -11,8 +11,8 @@
 
 #include "libsieve/kernel/maps/filter_header.hpp"
 #include "libsieve/kernel/maps/key_map.hpp"
-#include "libsieve/util/result.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/results/result.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 
 namespace sieve::control {
 

@@ -12,7 +12,7 @@
 #include "libsieve/kernel/hooks/attach.hpp"
 #include "libsieve/kernel/maps/set_table.hpp"
 #include "libsieve/kernel/programs/hook_point.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::control {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "libsieve/control/access/hooks.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::control {
 

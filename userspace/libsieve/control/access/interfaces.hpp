@@ -8,7 +8,7 @@
 #include "libsieve/kernel/hooks/attach.hpp"
 #include "libsieve/kernel/host/device.hpp"
 #include "libsieve/kernel/maps/redirect_maps.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::control {
 

@@ -13,7 +13,7 @@
 #include "libsieve/kernel/maps/sampling.hpp"
 #include "libsieve/kernel/maps/sketch.hpp"
 #include "libsieve/kernel/maps/stats.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::control {
 

@@ -8,7 +8,7 @@
 
 #include "libsieve/control/access/filters.hpp"
 #include "libsieve/filters/exact_kind.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::control {
 

@@ -18,7 +18,7 @@
 #include "libsieve/kernel/programs/hook_point.hpp"
 #include "libsieve/kernel/programs/joint_preflight.hpp"
 #include "libsieve/kernel/programs/replay.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::control {
 

@@ -15,7 +15,7 @@
 #include "libsieve/control/spec/observer.hpp"
 #include "libsieve/filters/joint/joint_filter.hpp"
 #include "libsieve/keys/key_set.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::control {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "libsieve/control/access/in_force.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 
 namespace sieve::control {
 

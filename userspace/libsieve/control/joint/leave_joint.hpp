@@ -5,7 +5,7 @@
 #include <string>
 
 #include "libsieve/control/access/kernel.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::control {
 

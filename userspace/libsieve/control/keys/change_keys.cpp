@@ -17,7 +17,7 @@
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/key_expansion.hpp"
 #include "libsieve/keys/address_ranges.hpp"
-#include "libsieve/util/unfinished.hpp"
+#include "libsieve/util/results/unfinished.hpp"
 
 namespace sieve::control {
 

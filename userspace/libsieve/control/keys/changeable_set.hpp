@@ -9,7 +9,7 @@
 #include "libsieve/control/access/kernel.hpp"
 #include "libsieve/control/keys/key_notes.hpp"
 #include "libsieve/filters/prefix_entries.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::control {
 

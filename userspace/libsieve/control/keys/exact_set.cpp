@@ -17,9 +17,9 @@
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/keys/key_order.hpp"
-#include "libsieve/util/clock.hpp"
-#include "libsieve/util/huge_array.hpp"
-#include "libsieve/util/unfinished.hpp"
+#include "libsieve/util/parallel/huge_array.hpp"
+#include "libsieve/util/results/unfinished.hpp"
+#include "libsieve/util/system/clock.hpp"
 
 namespace sieve::control {
 

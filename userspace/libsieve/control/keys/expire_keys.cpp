@@ -13,7 +13,7 @@
 #include "libsieve/control/keys/changeable_set.hpp"
 #include "libsieve/control/keys/exact_set.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/util/unfinished.hpp"
+#include "libsieve/util/results/unfinished.hpp"
 
 namespace sieve::control {
 

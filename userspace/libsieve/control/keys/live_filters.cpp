@@ -11,8 +11,8 @@
 #include "libsieve/control/joint/leave_joint.hpp"
 #include "libsieve/control/keys/exact_set.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/util/clock.hpp"
-#include "libsieve/util/unfinished.hpp"
+#include "libsieve/util/results/unfinished.hpp"
+#include "libsieve/util/system/clock.hpp"
 
 namespace sieve::control {
 

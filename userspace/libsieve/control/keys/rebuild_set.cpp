@@ -15,7 +15,7 @@
 #include "libsieve/control/table/hit_marks.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/keys/key_order.hpp"
-#include "libsieve/util/clock.hpp"
+#include "libsieve/util/system/clock.hpp"
 
 namespace sieve::control {
 

@@ -9,7 +9,7 @@
 #include "libsieve/control/spec/set_action.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/packets/carrier.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 
 namespace sieve::control {
 

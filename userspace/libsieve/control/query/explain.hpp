@@ -11,7 +11,7 @@
 #include "libsieve/control/access/kernel.hpp"
 #include "libsieve/control/query/status.hpp"
 #include "libsieve/control/spec/condition.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::control {
 

@@ -5,7 +5,7 @@
 #include <iterator>
 
 #include "libsieve/control/access/hold_lock.hpp"
-#include "libsieve/util/unfinished.hpp"
+#include "libsieve/util/results/unfinished.hpp"
 
 namespace sieve::control {
 

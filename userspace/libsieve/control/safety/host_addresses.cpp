@@ -18,8 +18,8 @@
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/kernel/host/host_network.hpp"
 #include "libsieve/keys/address_key.hpp"
-#include "libsieve/util/printable.hpp"
-#include "libsieve/util/small_file.hpp"
+#include "libsieve/util/system/small_file.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::control {
 

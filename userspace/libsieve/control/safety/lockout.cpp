@@ -21,8 +21,8 @@
 #include "libsieve/filters/prefix_entries.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/keys/address_ranges.hpp"
-#include "libsieve/util/input.hpp"
-#include "libsieve/util/name_some.hpp"
+#include "libsieve/util/files/input.hpp"
+#include "libsieve/util/text/name_some.hpp"
 
 namespace sieve::control {
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "libsieve/kernel/maps/set_table.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::control {
 

@@ -13,7 +13,7 @@
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/keys/address_ranges.hpp"
-#include "libsieve/util/number.hpp"
+#include "libsieve/util/text/number.hpp"
 
 namespace sieve::control {
 

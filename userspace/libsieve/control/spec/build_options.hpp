@@ -9,7 +9,7 @@
 #include <variant>
 
 #include "libsieve/control/spec/set_spec.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::control {
 

@@ -16,7 +16,7 @@
 #include <sieve/condition.h>
 #include <sieve/key.h>
 
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 // In the namespace of the type, so that members of it compare, too.
 [[nodiscard]] constexpr bool operator==(const sieve_span& a, const sieve_span& b) {

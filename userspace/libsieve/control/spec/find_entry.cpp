@@ -7,7 +7,7 @@
 #include "libsieve/control/spec/source.hpp"
 #include "libsieve/feeds/find_keys.hpp"
 #include "libsieve/image/image.hpp"
-#include "libsieve/util/input.hpp"
+#include "libsieve/util/files/input.hpp"
 
 namespace sieve::control {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "libsieve/util/progress.hpp"
+#include "libsieve/util/parallel/progress.hpp"
 
 namespace sieve::control {
 

@@ -9,7 +9,7 @@
 #include <fmt/core.h>
 
 #include "libsieve/kernel/maps/redirect_maps.hpp"
-#include "libsieve/util/number.hpp"
+#include "libsieve/util/text/number.hpp"
 
 namespace sieve::control {
 

@@ -11,7 +11,7 @@
 
 #include "libsieve/control/spec/condition.hpp"
 #include "libsieve/kernel/maps/set_table.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::control {
 

@@ -14,7 +14,7 @@
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/control/spec/set_action.hpp"
 #include "libsieve/feeds/text/list_format.hpp"
-#include "libsieve/util/input.hpp"
+#include "libsieve/util/files/input.hpp"
 
 namespace sieve::control {
 

@@ -15,8 +15,8 @@
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/keys/address_ranges.hpp"
 #include "libsieve/keys/members.hpp"
-#include "libsieve/util/printable.hpp"
-#include "libsieve/util/short_path.hpp"
+#include "libsieve/util/text/printable.hpp"
+#include "libsieve/util/text/short_path.hpp"
 
 namespace sieve::control {
 

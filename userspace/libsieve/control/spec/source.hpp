@@ -11,8 +11,8 @@
 #include "libsieve/control/spec/observer.hpp"
 #include "libsieve/control/spec/set_spec.hpp"
 #include "libsieve/feeds/feed.hpp"
-#include "libsieve/util/input.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/files/input.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::control {
 

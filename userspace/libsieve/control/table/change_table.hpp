@@ -14,7 +14,7 @@
 #include "libsieve/control/spec/table_spec.hpp"
 #include "libsieve/control/spec/warning.hpp"
 #include "libsieve/control/table/prepare.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::control {
 

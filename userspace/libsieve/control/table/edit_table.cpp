@@ -16,7 +16,7 @@
 #include "libsieve/control/table/end_probation.hpp"
 #include "libsieve/control/table/prepare.hpp"
 #include "libsieve/control/table/replies.hpp"
-#include "libsieve/util/unfinished.hpp"
+#include "libsieve/util/results/unfinished.hpp"
 
 namespace sieve::control {
 

@@ -16,7 +16,7 @@
 #include "libsieve/control/spec/set_action.hpp"
 #include "libsieve/control/spec/set_spec.hpp"
 #include "libsieve/control/spec/warning.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::control {
 

@@ -6,7 +6,7 @@
 #include <fmt/core.h>
 
 #include "libsieve/control/access/hold_lock.hpp"
-#include "libsieve/util/unfinished.hpp"
+#include "libsieve/util/results/unfinished.hpp"
 
 namespace sieve::control {
 

@@ -7,7 +7,7 @@
 
 #include "libsieve/control/access/kernel.hpp"
 #include "libsieve/control/access/ready_set.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::control {
 

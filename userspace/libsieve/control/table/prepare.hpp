@@ -15,7 +15,7 @@
 #include "libsieve/control/spec/set_spec.hpp"
 #include "libsieve/control/spec/source.hpp"
 #include "libsieve/control/spec/table_spec.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::control {
 

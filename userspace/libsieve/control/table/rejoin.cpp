@@ -16,7 +16,7 @@
 #include "libsieve/control/table/end_probation.hpp"
 #include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 
 namespace sieve::control {
 

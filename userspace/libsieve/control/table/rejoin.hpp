@@ -17,7 +17,7 @@
 #include "libsieve/control/spec/safety.hpp"
 #include "libsieve/control/spec/set_spec.hpp"
 #include "libsieve/keys/key_set.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::control {
 

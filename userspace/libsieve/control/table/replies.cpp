@@ -11,7 +11,7 @@
 #include "libsieve/control/safety/lockout.hpp"
 #include "libsieve/control/table/hit_marks.hpp"
 #include "libsieve/kernel/hooks/flow_memory.hpp"
-#include "libsieve/util/unfinished.hpp"
+#include "libsieve/util/results/unfinished.hpp"
 
 namespace sieve::control {
 

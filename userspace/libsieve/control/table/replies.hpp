@@ -18,7 +18,7 @@
 #include "libsieve/control/spec/table_spec.hpp"
 #include "libsieve/control/spec/warning.hpp"
 #include "libsieve/control/table/edit_table.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::control {
 

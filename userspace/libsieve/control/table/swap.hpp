@@ -10,7 +10,7 @@
 #include "libsieve/control/spec/safety.hpp"
 #include "libsieve/control/spec/set_spec.hpp"
 #include "libsieve/control/spec/warning.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::control {
 

@@ -2,7 +2,7 @@
 #include "libsieve/control/table/unload.hpp"
 
 #include "libsieve/control/access/hold_lock.hpp"
-#include "libsieve/util/unfinished.hpp"
+#include "libsieve/util/results/unfinished.hpp"
 
 namespace sieve::control {
 

@@ -18,7 +18,7 @@
 #include "libsieve/feeds/formats/geo.hpp"
 #include "libsieve/feeds/formats/words.hpp"
 #include "libsieve/feeds/text/geo_code.hpp"
-#include "libsieve/util/printable.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::formats {
 

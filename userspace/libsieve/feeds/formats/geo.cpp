@@ -10,7 +10,7 @@
 #include "libsieve/feeds/formats/words.hpp"
 #include "libsieve/feeds/text/address_text.hpp"
 #include "libsieve/feeds/text/geo_code.hpp"
-#include "libsieve/util/printable.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::formats {
 

@@ -16,7 +16,7 @@
 #include "libsieve/feeds/formats/translator.hpp"
 #include "libsieve/feeds/text/list_format.hpp"
 #include "libsieve/keys/address_range.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::formats {
 

@@ -12,7 +12,7 @@
 
 #include "libsieve/feeds/text/entry.hpp"
 #include "libsieve/feeds/text/list_format.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::formats {
 

@@ -14,7 +14,7 @@
 #include "libsieve/feeds/text/address_text.hpp"
 #include "libsieve/feeds/text/doubled_member.hpp"
 #include "libsieve/feeds/text/protocols.hpp"
-#include "libsieve/util/printable.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::entry {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/util/printable.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve {
 

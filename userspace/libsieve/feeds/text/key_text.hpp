@@ -11,7 +11,7 @@
 
 #include "libsieve/keys/address_range.hpp"
 #include "libsieve/keys/members.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve {
 

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "libsieve/feeds/text/geo_code.hpp"
-#include "libsieve/util/printable.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve {
 

@@ -6,7 +6,7 @@
 
 #include "libsieve/filters/joint/joint_filter.hpp"
 #include "libsieve/keys/key_set.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve {
 

@@ -23,8 +23,8 @@
 #include "libsieve/filters/kinds/xorsat/xorsat_plan.hpp"
 #include "libsieve/filters/kinds/xorsat/xorsat_rate.hpp"
 #include "libsieve/filters/sizing.hpp"
-#include "libsieve/util/secret.hpp"
-#include "libsieve/util/splitmix64.hpp"
+#include "libsieve/util/random/secret.hpp"
+#include "libsieve/util/random/splitmix64.hpp"
 
 namespace sieve {
 

@@ -11,10 +11,10 @@
 #include <sieve/joint.h>
 
 #include "libsieve/keys/key_set.hpp"
-#include "libsieve/util/huge_array.hpp"
-#include "libsieve/util/input.hpp"
-#include "libsieve/util/progress.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/files/input.hpp"
+#include "libsieve/util/parallel/huge_array.hpp"
+#include "libsieve/util/parallel/progress.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve {
 

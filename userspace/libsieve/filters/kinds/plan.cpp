@@ -19,7 +19,7 @@
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/filters/sample_hashes.hpp"
 #include "libsieve/filters/sizing.hpp"
-#include "libsieve/util/parallel.hpp"
+#include "libsieve/util/parallel/parallel.hpp"
 
 namespace sieve {
 

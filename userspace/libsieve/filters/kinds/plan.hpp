@@ -11,8 +11,8 @@
 #include <sieve/image.h>
 
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/util/progress.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/parallel/progress.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve {
 

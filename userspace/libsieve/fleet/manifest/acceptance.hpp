@@ -16,7 +16,7 @@
 #include <string>
 
 #include "libsieve/fleet/manifest/manifest.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::fleet {
 

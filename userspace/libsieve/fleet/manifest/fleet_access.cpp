@@ -12,8 +12,8 @@
 
 #include "libsieve/fleet/manifest/manifest.hpp"
 #include "libsieve/service/download/credentials.hpp"
-#include "libsieve/util/printable.hpp"
-#include "libsieve/util/secret_file.hpp"
+#include "libsieve/util/files/secret_file.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::fleet {
 

@@ -14,7 +14,7 @@
 #include "libsieve/fleet/servers/sha256.hpp"
 #include "libsieve/kernel/maps/set_table.hpp"
 #include "libsieve/service/monitor/words.hpp"
-#include "libsieve/util/printable.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::fleet {
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "libsieve/fleet/manifest/signing_key.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::fleet {
 

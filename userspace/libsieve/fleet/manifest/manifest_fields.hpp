@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "libsieve/fleet/manifest/manifest.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::fleet {
 

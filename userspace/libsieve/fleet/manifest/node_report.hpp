@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::fleet {
 

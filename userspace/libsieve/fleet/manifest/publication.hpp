@@ -11,7 +11,7 @@
 #include "libsieve/fleet/manifest/manifest.hpp"
 #include "libsieve/fleet/manifest/rollout.hpp"
 #include "libsieve/fleet/servers/etcd_client.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::fleet {
 

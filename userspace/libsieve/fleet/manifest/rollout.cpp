@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "libsieve/fleet/servers/sha256.hpp"
-#include "libsieve/util/number.hpp"
+#include "libsieve/util/text/number.hpp"
 
 namespace sieve::fleet {
 

@@ -15,10 +15,10 @@
 #include <fmt/core.h>
 
 #include "libsieve/fleet/servers/sha256.hpp"
-#include "libsieve/util/printable.hpp"
-#include "libsieve/util/small_file.hpp"
-#include "libsieve/util/unique_fd.hpp"
-#include "libsieve/util/write_all.hpp"
+#include "libsieve/util/system/small_file.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
+#include "libsieve/util/system/write_all.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::fleet {
 

@@ -20,10 +20,10 @@
 #include "libsieve/service/download/url.hpp"
 #include "libsieve/service/sandbox/child_messages.hpp"
 #include "libsieve/service/sources/backoff.hpp"
-#include "libsieve/util/chance.hpp"
-#include "libsieve/util/event.hpp"
-#include "libsieve/util/printable.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/random/chance.hpp"
+#include "libsieve/util/system/event.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::fleet {
 

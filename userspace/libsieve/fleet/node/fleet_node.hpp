@@ -17,7 +17,7 @@
 #include "libsieve/fleet/node/local_node.hpp"
 #include "libsieve/service/monitor/log.hpp"
 #include "libsieve/service/sources/gather.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::fleet {
 

@@ -11,7 +11,7 @@
 #include "libsieve/fleet/manifest/fleet_access.hpp"
 #include "libsieve/fleet/servers/blob_file.hpp"
 #include "libsieve/service/sandbox/child_main.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::fleet {
 

@@ -19,9 +19,9 @@
 #include "libsieve/fleet/manifest/rollout_health.hpp"
 #include "libsieve/fleet/servers/etcd_paths.hpp"
 #include "libsieve/fleet/servers/sha256.hpp"
-#include "libsieve/util/chance.hpp"
-#include "libsieve/util/event.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/random/chance.hpp"
+#include "libsieve/util/system/event.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 
 namespace sieve::fleet {
 

@@ -16,7 +16,7 @@
 #include "libsieve/fleet/manifest/fleet_access.hpp"
 #include "libsieve/fleet/node/node.hpp"
 #include "libsieve/fleet/servers/etcd_view.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::fleet {
 

@@ -10,7 +10,7 @@
 #include "libsieve/fleet/manifest/node_report.hpp"
 #include "libsieve/fleet/manifest/standing.hpp"
 #include "libsieve/service/monitor/log.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::fleet {
 

@@ -19,11 +19,11 @@
 #include "libsieve/fleet/manifest/publication.hpp"
 #include "libsieve/fleet/node/node_store.hpp"
 #include "libsieve/fleet/servers/sha256.hpp"
-#include "libsieve/util/chance.hpp"
-#include "libsieve/util/digest.hpp"
-#include "libsieve/util/event.hpp"
-#include "libsieve/util/printable.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/files/digest.hpp"
+#include "libsieve/util/random/chance.hpp"
+#include "libsieve/util/system/event.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::fleet {
 

@@ -25,7 +25,7 @@
 #include "libsieve/fleet/node/node.hpp"
 #include "libsieve/fleet/servers/blob_file.hpp"
 #include "libsieve/service/sources/backoff.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::fleet {
 

@@ -13,7 +13,7 @@
 
 #include "libsieve/fleet/manifest/fields.hpp"
 #include "libsieve/fleet/manifest/manifest_fields.hpp"
-#include "libsieve/util/printable.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::fleet {
 

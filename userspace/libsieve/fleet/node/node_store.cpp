@@ -17,11 +17,11 @@
 #include <nlohmann/json.hpp>
 
 #include "libsieve/fleet/servers/sha256.hpp"
-#include "libsieve/util/number.hpp"
-#include "libsieve/util/output.hpp"
-#include "libsieve/util/printable.hpp"
-#include "libsieve/util/small_file.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/files/output.hpp"
+#include "libsieve/util/system/small_file.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
+#include "libsieve/util/text/number.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::fleet {
 

@@ -20,7 +20,7 @@
 
 #include "libsieve/fleet/manifest/acceptance.hpp"
 #include "libsieve/fleet/manifest/manifest.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::fleet {
 

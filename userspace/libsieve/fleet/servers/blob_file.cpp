@@ -11,8 +11,8 @@
 #include <fmt/core.h>
 
 #include "libsieve/fleet/servers/sha256.hpp"
-#include "libsieve/util/printable.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::fleet {
 

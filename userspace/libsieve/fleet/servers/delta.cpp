@@ -18,7 +18,7 @@
 #include <zstd.h>
 
 #include "libsieve/fleet/servers/sha256.hpp"
-#include "libsieve/util/write_all.hpp"
+#include "libsieve/util/system/write_all.hpp"
 
 namespace sieve::fleet {
 

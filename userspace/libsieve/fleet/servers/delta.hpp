@@ -11,7 +11,7 @@
 
 #include "libsieve/fleet/servers/blob_file.hpp"
 #include "libsieve/fleet/servers/object_store.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::fleet {
 

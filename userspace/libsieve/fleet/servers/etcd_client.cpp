@@ -11,7 +11,7 @@
 
 #include "libsieve/fleet/servers/sha256.hpp"
 #include "libsieve/service/download/url.hpp"
-#include "libsieve/util/printable.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::fleet {
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "libsieve/fleet/servers/http_client.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::fleet {
 

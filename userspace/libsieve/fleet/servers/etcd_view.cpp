@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/fleet/servers/etcd_view.hpp"
 
-#include "libsieve/util/chance.hpp"
+#include "libsieve/util/random/chance.hpp"
 
 #include <utility>
 #include <vector>

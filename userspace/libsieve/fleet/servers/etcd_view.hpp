@@ -10,7 +10,7 @@
 
 #include "libsieve/fleet/servers/etcd_client.hpp"
 #include "libsieve/service/sources/backoff.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::fleet {
 

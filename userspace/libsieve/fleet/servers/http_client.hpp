@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "libsieve/service/download/credentials.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::fleet {
 

@@ -9,7 +9,7 @@
 
 #include "libsieve/fleet/servers/blob_file.hpp"
 #include "libsieve/fleet/servers/http_client.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::fleet {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// SHA-256 and Base64, by OpenSSL. What the fleet names and signs is named by this digest; util/digest.hpp
-// only tells contents apart that nobody forged.
+// SHA-256 and Base64, by OpenSSL. What the fleet names and signs is named by this digest;
+// util/files/digest.hpp only tells contents apart that nobody forged.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::fleet {
 

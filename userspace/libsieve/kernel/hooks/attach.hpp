@@ -8,7 +8,7 @@
 
 #include "libsieve/kernel/hooks/hook.hpp"
 #include "libsieve/kernel/programs/bpf_object.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::kernel {
 

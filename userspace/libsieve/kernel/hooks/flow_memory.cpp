@@ -19,8 +19,8 @@
 #include "libsieve/kernel/hooks/noting.hpp"
 #include "libsieve/kernel/host/refusal.hpp"
 #include "libsieve/kernel/maps/map_indices.hpp"
-#include "libsieve/util/clock.hpp"
-#include "libsieve/util/secret.hpp"
+#include "libsieve/util/random/secret.hpp"
+#include "libsieve/util/system/clock.hpp"
 
 namespace sieve::kernel {
 

@@ -16,8 +16,8 @@
 #include <sieve/flow.h>
 
 #include "libsieve/kernel/maps/instance.hpp"
-#include "libsieve/util/result.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/results/result.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 
 namespace sieve::kernel {
 

@@ -13,7 +13,7 @@
 #include "libsieve/kernel/host/interface.hpp"
 #include "libsieve/kernel/maps/instance.hpp"
 #include "libsieve/kernel/programs/hook_point.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::kernel {
 

@@ -25,8 +25,8 @@
 #include "libsieve/kernel/hooks/tc/filters.hpp"
 #include "libsieve/kernel/host/libbpf_log.hpp"
 #include "libsieve/kernel/host/refusal.hpp"
-#include "libsieve/util/small_file.hpp"
-#include "libsieve/util/unfinished.hpp"
+#include "libsieve/util/results/unfinished.hpp"
+#include "libsieve/util/system/small_file.hpp"
 #include "sieve_note.skel.h"
 
 namespace sieve::kernel {

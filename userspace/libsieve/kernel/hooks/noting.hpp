@@ -13,7 +13,7 @@
 #include "libsieve/kernel/hooks/flow_memory.hpp"
 #include "libsieve/kernel/hooks/hook.hpp"
 #include "libsieve/kernel/host/interface.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::kernel {
 

@@ -16,8 +16,8 @@
 
 #include "libsieve/kernel/host/libbpf_log.hpp"
 #include "libsieve/kernel/host/refusal.hpp"
-#include "libsieve/util/first_use.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/parallel/first_use.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 
 namespace sieve::kernel {
 

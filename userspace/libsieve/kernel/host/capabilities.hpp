@@ -3,7 +3,7 @@
 // millisecond. Verifying our own program would take tens of milliseconds.
 #pragma once
 
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::kernel {
 

@@ -13,7 +13,7 @@
 
 #include "libsieve/kernel/host/netlink.hpp"
 #include "libsieve/kernel/host/refusal.hpp"
-#include "libsieve/util/small_file.hpp"
+#include "libsieve/util/system/small_file.hpp"
 
 namespace sieve::kernel {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "libsieve/keys/address_range.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::kernel {
 

@@ -22,7 +22,7 @@
 
 #include "libsieve/kernel/host/netlink.hpp"
 #include "libsieve/kernel/host/refusal.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 
 namespace sieve::kernel {
 

@@ -2,7 +2,7 @@
 // Waiting until every packet sees a change of the program's maps.
 #pragma once
 
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::kernel {
 

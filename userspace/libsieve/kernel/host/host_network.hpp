@@ -12,7 +12,7 @@
 
 #include "libsieve/kernel/host/sockets.hpp"
 #include "libsieve/keys/address_range.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::kernel {
 

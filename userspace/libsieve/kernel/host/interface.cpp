@@ -13,7 +13,7 @@
 
 #include "libsieve/kernel/host/device.hpp"
 #include "libsieve/kernel/host/refusal.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 
 namespace sieve::kernel {
 

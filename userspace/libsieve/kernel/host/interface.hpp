@@ -9,7 +9,7 @@
 
 #include <sieve/policy.h>
 
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::kernel {
 

@@ -15,8 +15,8 @@
 
 #include "libsieve/kernel/host/network_namespace.hpp"
 #include "libsieve/kernel/host/refusal.hpp"
-#include "libsieve/util/printable.hpp"
-#include "libsieve/util/small_file.hpp"
+#include "libsieve/util/system/small_file.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::kernel {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::kernel {
 

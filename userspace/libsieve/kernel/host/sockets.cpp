@@ -16,7 +16,7 @@
 #include <fmt/core.h>
 
 #include "libsieve/kernel/host/netlink.hpp"
-#include "libsieve/util/small_file.hpp"
+#include "libsieve/util/system/small_file.hpp"
 
 namespace sieve::kernel {
 

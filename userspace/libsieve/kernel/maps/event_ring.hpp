@@ -10,8 +10,8 @@
 
 #include "libsieve/kernel/maps/instance.hpp"
 #include "libsieve/kernel/maps/sampling.hpp"
-#include "libsieve/util/result.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/results/result.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 
 struct ring_buffer;
 

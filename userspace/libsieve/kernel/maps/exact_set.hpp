@@ -15,7 +15,7 @@
 #include "libsieve/image/image.hpp"
 #include "libsieve/kernel/maps/filter_map.hpp"
 #include "libsieve/kernel/maps/key_map.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::kernel {
 

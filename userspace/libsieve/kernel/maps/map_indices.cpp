@@ -7,7 +7,7 @@
 #include <fmt/core.h>
 
 #include "libsieve/kernel/host/refusal.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 
 namespace sieve::kernel {
 

@@ -17,8 +17,8 @@
 #include "libsieve/kernel/maps/map_indices.hpp"
 #include "libsieve/kernel/maps/redirect_maps.hpp"
 #include "libsieve/kernel/maps/stats.hpp"
-#include "libsieve/util/clock.hpp"
-#include "libsieve/util/unfinished.hpp"
+#include "libsieve/util/results/unfinished.hpp"
+#include "libsieve/util/system/clock.hpp"
 
 namespace sieve::kernel {
 

@@ -19,7 +19,7 @@
 #include "libsieve/kernel/host/grace_period.hpp"
 #include "libsieve/kernel/host/refusal.hpp"
 #include "libsieve/kernel/maps/map_indices.hpp"
-#include "libsieve/util/secret.hpp"
+#include "libsieve/util/random/secret.hpp"
 
 namespace sieve::kernel {
 

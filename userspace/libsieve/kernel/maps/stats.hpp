@@ -8,7 +8,7 @@
 #include <sieve/policy.h>
 
 #include "libsieve/kernel/maps/instance.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::kernel {
 

@@ -11,7 +11,7 @@
 
 #include "libsieve/kernel/maps/instance.hpp"
 #include "libsieve/kernel/programs/skeleton.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::kernel {
 

@@ -9,7 +9,7 @@
 #include "libsieve/filters/joint/joint_filter.hpp"
 #include "libsieve/kernel/maps/filter_map.hpp"
 #include "libsieve/kernel/programs/hook_point.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::kernel {
 

@@ -22,8 +22,8 @@
 #include "libsieve/kernel/maps/exact_set.hpp"
 #include "libsieve/kernel/maps/stats.hpp"
 #include "libsieve/packets/carrier.hpp"
-#include "libsieve/util/parallel.hpp"
-#include "libsieve/util/splitmix64.hpp"
+#include "libsieve/util/parallel/parallel.hpp"
+#include "libsieve/util/random/splitmix64.hpp"
 
 namespace sieve::kernel {
 

@@ -11,7 +11,7 @@
 #include "libsieve/image/image.hpp"
 #include "libsieve/kernel/maps/filter_map.hpp"
 #include "libsieve/kernel/programs/scratch.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::kernel {
 

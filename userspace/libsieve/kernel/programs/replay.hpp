@@ -10,7 +10,7 @@
 
 #include "libsieve/kernel/maps/set_table.hpp"
 #include "libsieve/kernel/programs/scratch.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::kernel {
 

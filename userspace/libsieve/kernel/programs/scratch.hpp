@@ -9,7 +9,7 @@
 
 #include "libsieve/kernel/maps/set_table.hpp"
 #include "libsieve/kernel/programs/bpf_object.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::kernel {
 

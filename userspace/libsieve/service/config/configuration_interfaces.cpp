@@ -9,8 +9,8 @@
 #include "libsieve/control/safety/host_addresses.hpp"
 #include "libsieve/control/table/replies.hpp"
 #include "libsieve/kernel/hooks/xdp/dispatcher.hpp"
-#include "libsieve/util/closest_word.hpp"
-#include "libsieve/util/printable.hpp"
+#include "libsieve/util/text/closest_word.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service {
 

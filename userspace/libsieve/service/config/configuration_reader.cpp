@@ -23,8 +23,8 @@
 #include "libsieve/service/config/configuration_text.hpp"
 #include "libsieve/service/config/configuration_toml.hpp"
 #include "libsieve/service/download/libcurl_on_demand.hpp"
-#include "libsieve/util/input.hpp"
-#include "libsieve/util/printable.hpp"
+#include "libsieve/util/files/input.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service {
 

@@ -8,9 +8,9 @@
 
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/service/config/duration.hpp"
-#include "libsieve/util/closest_word.hpp"
-#include "libsieve/util/number.hpp"
-#include "libsieve/util/printable.hpp"
+#include "libsieve/util/text/closest_word.hpp"
+#include "libsieve/util/text/number.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service {
 

@@ -4,7 +4,7 @@
 #include "libsieve/service/config/configuration_access.hpp"
 #include "libsieve/service/config/configuration_sources.hpp"
 #include "libsieve/service/config/listen_address.hpp"
-#include "libsieve/util/printable.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service {
 

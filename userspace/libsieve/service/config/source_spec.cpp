@@ -2,7 +2,7 @@
 #include "libsieve/service/config/source_spec.hpp"
 
 #include "libsieve/service/download/url.hpp"
-#include "libsieve/util/printable.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service {
 

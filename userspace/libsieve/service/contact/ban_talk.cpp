@@ -11,7 +11,7 @@
 #include <fmt/core.h>
 
 #include "libsieve/kernel/host/lock.hpp"
-#include "libsieve/util/printable.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service {
 

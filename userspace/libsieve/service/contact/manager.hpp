@@ -27,8 +27,8 @@
 #include <utility>
 
 #include "libsieve/kernel/host/lock.hpp"
-#include "libsieve/util/result.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/results/result.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 
 namespace sieve::service::watching {
 

@@ -20,8 +20,8 @@
 #include <fmt/core.h>
 
 #include "libsieve/service/daemon/broken_off.hpp"
-#include "libsieve/util/event.hpp"
-#include "libsieve/util/printable.hpp"
+#include "libsieve/util/system/event.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service {
 

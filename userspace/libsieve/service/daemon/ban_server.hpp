@@ -16,8 +16,8 @@
 #include "libsieve/service/daemon/live_sets.hpp"
 #include "libsieve/service/monitor/log.hpp"
 #include "libsieve/service/safety/host_addresses.hpp"
-#include "libsieve/util/result.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/results/result.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 
 namespace sieve::service {
 

@@ -5,7 +5,7 @@
 #include <exception>
 #include <string>
 
-#include "libsieve/util/out_of_memory.hpp"
+#include "libsieve/util/results/out_of_memory.hpp"
 
 namespace sieve::service {
 

@@ -19,10 +19,10 @@
 #include "libsieve/service/monitor/process_usage.hpp"
 #include "libsieve/service/reconcile/reconcile.hpp"
 #include "libsieve/service/reconcile/together.hpp"
-#include "libsieve/util/chance.hpp"
-#include "libsieve/util/event.hpp"
-#include "libsieve/util/printable.hpp"
-#include "libsieve/util/unfinished.hpp"
+#include "libsieve/util/random/chance.hpp"
+#include "libsieve/util/results/unfinished.hpp"
+#include "libsieve/util/system/event.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service {
 

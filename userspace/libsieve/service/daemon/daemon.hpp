@@ -41,7 +41,7 @@
 #include "libsieve/service/safety/host_addresses.hpp"
 #include "libsieve/service/sources/gather.hpp"
 #include "libsieve/service/state/state_directory.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::service {
 

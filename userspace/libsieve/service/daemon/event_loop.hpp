@@ -8,7 +8,7 @@
 
 #include <systemd/sd-event.h>
 
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::service {
 

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "libsieve/service/daemon/event_loop.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 struct mnl_socket;
 

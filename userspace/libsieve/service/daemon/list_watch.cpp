@@ -14,7 +14,7 @@
 #include <fmt/core.h>
 
 #include "libsieve/service/state/ban_ledger.hpp"
-#include "libsieve/util/printable.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service {
 

@@ -20,7 +20,7 @@
 #include "libsieve/service/daemon/event_loop.hpp"
 #include "libsieve/service/daemon/watch_points.hpp"
 #include "libsieve/service/monitor/log.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 
 struct inotify_event;
 

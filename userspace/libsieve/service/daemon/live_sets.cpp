@@ -19,7 +19,7 @@
 #include "libsieve/service/live/live_set.hpp"
 #include "libsieve/service/live/range_set_configuration.hpp"
 #include "libsieve/service/reconcile/list_owner.hpp"
-#include "libsieve/util/event.hpp"
+#include "libsieve/util/system/event.hpp"
 
 namespace sieve::service {
 

@@ -21,7 +21,7 @@
 #include "libsieve/service/monitor/statistics.hpp"
 #include "libsieve/service/safety/host_addresses.hpp"
 #include "libsieve/service/state/state_directory.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 
 namespace sieve::service {
 

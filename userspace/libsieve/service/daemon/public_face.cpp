@@ -8,7 +8,7 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/util/version.hpp"
+#include "libsieve/util/text/version.hpp"
 
 namespace sieve::service {
 

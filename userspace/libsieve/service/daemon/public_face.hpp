@@ -12,7 +12,7 @@
 #include "libsieve/service/monitor/exposer.hpp"
 #include "libsieve/service/monitor/log.hpp"
 #include "libsieve/service/monitor/statistics.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::service {
 

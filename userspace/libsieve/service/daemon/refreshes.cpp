@@ -9,7 +9,7 @@
 
 #include "libsieve/service/daemon/broken_off.hpp"
 #include "libsieve/service/sandbox/child_role.hpp"
-#include "libsieve/util/event.hpp"
+#include "libsieve/util/system/event.hpp"
 
 namespace sieve::service {
 

@@ -12,7 +12,7 @@
 
 #include "libsieve/service/state/pauses.hpp"
 #include "libsieve/service/state/refusals.hpp"
-#include "libsieve/util/printable.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service {
 

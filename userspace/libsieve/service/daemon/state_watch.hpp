@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "libsieve/service/daemon/event_loop.hpp"
-#include "libsieve/util/result.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/results/result.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 
 namespace sieve::service {
 

@@ -10,8 +10,8 @@
 
 #include "libsieve/service/daemon/broken_off.hpp"
 #include "libsieve/service/live/range_set_configuration.hpp"
-#include "libsieve/util/event.hpp"
-#include "libsieve/util/printable.hpp"
+#include "libsieve/util/system/event.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service {
 

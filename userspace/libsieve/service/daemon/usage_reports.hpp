@@ -26,8 +26,8 @@
 #include "libsieve/service/monitor/log.hpp"
 #include "libsieve/service/monitor/statistics.hpp"
 #include "libsieve/service/sources/usage_metrics.hpp"
-#include "libsieve/util/result.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/results/result.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 
 namespace sieve::service {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/daemon/worker.hpp"
 
-#include "libsieve/util/event.hpp"
+#include "libsieve/util/system/event.hpp"
 
 #include <malloc.h>
 #include <sched.h>

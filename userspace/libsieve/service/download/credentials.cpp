@@ -8,9 +8,9 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/util/printable.hpp"
-#include "libsieve/util/secret_file.hpp"
-#include "libsieve/util/small_file.hpp"
+#include "libsieve/util/files/secret_file.hpp"
+#include "libsieve/util/system/small_file.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service {
 

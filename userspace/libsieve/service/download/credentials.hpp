@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "libsieve/service/download/http_access.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::service {
 
@@ -27,7 +27,7 @@ struct Credentials {
 };
 
 // Errors name the file and what was expected. bad_input for a file that is not there or not what it should
-// be, and for one with a secret that others may read or write (util/secret_file.hpp).
+// be, and for one with a secret that others may read or write (util/files/secret_file.hpp).
 [[nodiscard]] Result<ServerSecrets> read_server_secrets(const ServerAccess& access);
 [[nodiscard]] Result<Credentials> read_credentials(const HttpAccess& access);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/download/curl_request.hpp"
 
-#include "libsieve/util/printable.hpp"
-#include "libsieve/util/version.hpp"
+#include "libsieve/util/text/printable.hpp"
+#include "libsieve/util/text/version.hpp"
 
 namespace sieve::service {
 

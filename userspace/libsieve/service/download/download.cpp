@@ -16,8 +16,8 @@
 
 #include "libsieve/service/download/curl_request.hpp"
 #include "libsieve/service/download/url.hpp"
-#include "libsieve/util/printable.hpp"
-#include "libsieve/util/write_all.hpp"
+#include "libsieve/util/system/write_all.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service {
 

@@ -12,8 +12,8 @@
 #include "libsieve/service/download/credentials.hpp"
 #include "libsieve/service/download/http_access.hpp"
 #include "libsieve/service/download/sandbox_limits.hpp"
-#include "libsieve/util/progress.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/parallel/progress.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::service {
 

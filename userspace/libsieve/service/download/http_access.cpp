@@ -5,7 +5,7 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/util/printable.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service {
 

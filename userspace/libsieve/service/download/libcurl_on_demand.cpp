@@ -6,7 +6,7 @@
 
 #include <cstdarg>
 
-#include "libsieve/util/library_on_demand.hpp"
+#include "libsieve/util/system/library_on_demand.hpp"
 
 // These macros check the types of arguments.
 #undef curl_easy_setopt

@@ -3,7 +3,7 @@
 // does whose libraries are not there. Whoever must not end, the service, asks beforehand.
 #pragma once
 
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::service {
 

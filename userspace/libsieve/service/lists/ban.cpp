@@ -11,7 +11,7 @@
 #include "libsieve/feeds/formats/words.hpp"
 #include "libsieve/service/lists/decisions.hpp"
 #include "libsieve/service/lists/record_log.hpp"
-#include "libsieve/util/printable.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service::live {
 

@@ -14,8 +14,8 @@
 #include <fmt/core.h>
 
 #include "libsieve/service/lists/timed_entry_record.hpp"
-#include "libsieve/util/printable.hpp"
-#include "libsieve/util/write_all.hpp"
+#include "libsieve/util/system/write_all.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service::live {
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "libsieve/service/lists/decisions.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::service::live {
 

@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "libsieve/feeds/text/key_text.hpp"
-#include "libsieve/util/printable.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service::live {
 

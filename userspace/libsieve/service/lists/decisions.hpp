@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "libsieve/service/lists/timed_entry.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::service::live {
 

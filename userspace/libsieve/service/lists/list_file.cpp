@@ -16,8 +16,8 @@
 
 #include "libsieve/feeds/text/entry.hpp"
 #include "libsieve/service/lists/key_range_record.hpp"
-#include "libsieve/util/read_whole.hpp"
-#include "libsieve/util/write_all.hpp"
+#include "libsieve/util/system/read_whole.hpp"
+#include "libsieve/util/system/write_all.hpp"
 
 namespace sieve::service {
 

@@ -10,8 +10,8 @@
 #include <sieve/prefix.h>
 
 #include "libsieve/service/lists/key_range_record.hpp"
-#include "libsieve/util/printable.hpp"
-#include "libsieve/util/write_all.hpp"
+#include "libsieve/util/system/write_all.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service {
 

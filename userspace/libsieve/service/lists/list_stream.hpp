@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "libsieve/feeds/list_reader.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::service {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "libsieve/image/exceptions.hpp"
-#include "libsieve/util/read_whole.hpp"
-#include "libsieve/util/write_all.hpp"
+#include "libsieve/util/system/read_whole.hpp"
+#include "libsieve/util/system/write_all.hpp"
 
 namespace sieve::service {
 

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "libsieve/control/joint/joint_task.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::service {
 

@@ -12,9 +12,9 @@
 #include <fmt/core.h>
 #include <xxhash.h>
 
-#include "libsieve/util/output.hpp"
-#include "libsieve/util/printable.hpp"
-#include "libsieve/util/write_all.hpp"
+#include "libsieve/util/files/output.hpp"
+#include "libsieve/util/system/write_all.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service {
 

@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "libsieve/util/result.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/results/result.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 
 namespace sieve::service {
 

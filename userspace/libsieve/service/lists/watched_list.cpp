@@ -13,8 +13,8 @@
 #include <fmt/core.h>
 
 #include "libsieve/service/lists/plain_addresses.hpp"
-#include "libsieve/util/printable.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service::live {
 

@@ -14,7 +14,7 @@
 
 #include "libsieve/service/lists/record_log.hpp"
 #include "libsieve/service/lists/timed_entry.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::service::live {
 

@@ -20,9 +20,9 @@
 #include "libsieve/service/lists/decisions.hpp"
 #include "libsieve/service/lists/list_digest.hpp"
 #include "libsieve/service/safety/acceptance.hpp"
-#include "libsieve/util/digest.hpp"
-#include "libsieve/util/printable.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/files/digest.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service::live {
 

@@ -16,7 +16,7 @@
 #include "libsieve/service/lists/timed_list.hpp"
 #include "libsieve/service/safety/guards.hpp"
 #include "libsieve/service/state/state_directory.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::service::live {
 

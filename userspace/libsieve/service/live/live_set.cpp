@@ -17,8 +17,8 @@
 #include "libsieve/service/live/live_image.hpp"
 #include "libsieve/service/safety/acceptance.hpp"
 #include "libsieve/service/sources/origin.hpp"
-#include "libsieve/util/digest.hpp"
-#include "libsieve/util/printable.hpp"
+#include "libsieve/util/files/digest.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service::live {
 

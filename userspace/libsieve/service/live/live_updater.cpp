@@ -30,9 +30,9 @@
 #include "libsieve/service/safety/acceptance.hpp"
 #include "libsieve/service/sources/crowdsec_stream.hpp"
 #include "libsieve/service/sources/sandbox.hpp"
-#include "libsieve/util/chance.hpp"
-#include "libsieve/util/memory_file.hpp"
-#include "libsieve/util/write_all.hpp"
+#include "libsieve/util/random/chance.hpp"
+#include "libsieve/util/system/memory_file.hpp"
+#include "libsieve/util/system/write_all.hpp"
 
 namespace sieve::service::live {
 

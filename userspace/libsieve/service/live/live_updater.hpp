@@ -32,7 +32,7 @@
 #include "libsieve/service/sources/gather.hpp"
 #include "libsieve/service/state/ban_ledger.hpp"
 #include "libsieve/service/state/state_directory.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::service::live {
 

@@ -7,7 +7,7 @@
 #include "libsieve/keys/address_key.hpp"
 #include "libsieve/service/config/configuration_text.hpp"
 #include "libsieve/service/live/live_image.hpp"
-#include "libsieve/util/digest.hpp"
+#include "libsieve/util/files/digest.hpp"
 
 namespace sieve::service::live {
 

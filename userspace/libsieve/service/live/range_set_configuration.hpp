@@ -9,7 +9,7 @@
 #include <string>
 
 #include "libsieve/service/config/configuration.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::service::live {
 

@@ -12,8 +12,8 @@
 #include "libsieve/keys/address_ranges.hpp"
 #include "libsieve/service/live/live_image.hpp"
 #include "libsieve/service/safety/guards.hpp"
-#include "libsieve/util/name_some.hpp"
-#include "libsieve/util/printable.hpp"
+#include "libsieve/util/text/name_some.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service::live {
 

@@ -12,7 +12,7 @@
 #include "libsieve/service/lists/ban.hpp"
 #include "libsieve/service/safety/host_addresses.hpp"
 #include "libsieve/service/state/ban_ledger.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::service::live {
 

@@ -12,7 +12,7 @@
 
 #include "libsieve/control/access/kernel.hpp"
 #include "libsieve/service/monitor/statistics.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::service::watching {
 

@@ -21,9 +21,9 @@
 #include <fmt/core.h>
 
 #include "libsieve/service/config/listen_address.hpp"
-#include "libsieve/util/event.hpp"
-#include "libsieve/util/printable.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/system/event.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service::watching {
 

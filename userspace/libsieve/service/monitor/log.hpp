@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::service {
 

@@ -9,9 +9,9 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/util/printable.hpp"
-#include "libsieve/util/unique_fd.hpp"
-#include "libsieve/util/write_all.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
+#include "libsieve/util/system/write_all.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service::watching {
 

@@ -7,8 +7,8 @@
 #include <fmt/core.h>
 
 #include "libsieve/service/monitor/replace_file.hpp"
-#include "libsieve/util/boot_id.hpp"
-#include "libsieve/util/small_file.hpp"
+#include "libsieve/util/system/boot_id.hpp"
+#include "libsieve/util/system/small_file.hpp"
 
 namespace sieve::service::watching {
 

@@ -23,7 +23,7 @@
 #include "libsieve/service/monitor/totals.hpp"
 #include "libsieve/service/reconcile/cycle.hpp"
 #include "libsieve/service/safety/guards.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::service::watching {
 

@@ -25,7 +25,7 @@
 
 #include "libsieve/control/query/sample.hpp"
 #include "libsieve/kernel/programs/hook_point.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::service::watching {
 

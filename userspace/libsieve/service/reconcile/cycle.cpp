@@ -20,8 +20,8 @@
 #include "libsieve/service/reconcile/together.hpp"
 #include "libsieve/service/safety/acceptance.hpp"
 #include "libsieve/service/sources/backoff.hpp"
-#include "libsieve/util/chance.hpp"
-#include "libsieve/util/digest.hpp"
+#include "libsieve/util/files/digest.hpp"
+#include "libsieve/util/random/chance.hpp"
 
 namespace sieve::service {
 

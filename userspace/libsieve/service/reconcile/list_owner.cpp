@@ -14,7 +14,7 @@
 #include "libsieve/service/live/range_set_configuration.hpp"
 #include "libsieve/service/sources/origin.hpp"
 #include "libsieve/service/state/ban_ledger.hpp"
-#include "libsieve/util/digest.hpp"
+#include "libsieve/util/files/digest.hpp"
 
 namespace sieve::service {
 

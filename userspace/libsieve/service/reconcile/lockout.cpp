@@ -12,8 +12,8 @@
 #include "libsieve/feeds/text/address_text.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/keys/address_key.hpp"
-#include "libsieve/util/name_some.hpp"
-#include "libsieve/util/printable.hpp"
+#include "libsieve/util/text/name_some.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service {
 

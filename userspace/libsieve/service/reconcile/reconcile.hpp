@@ -24,7 +24,7 @@
 #include "libsieve/service/sources/gather.hpp"
 #include "libsieve/service/state/pauses.hpp"
 #include "libsieve/service/state/state_directory.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::service {
 

@@ -23,9 +23,9 @@
 #include "libsieve/service/reconcile/together.hpp"
 #include "libsieve/service/safety/acceptance.hpp"
 #include "libsieve/service/sources/origin.hpp"
-#include "libsieve/util/digest.hpp"
-#include "libsieve/util/name_some.hpp"
-#include "libsieve/util/secret.hpp"
+#include "libsieve/util/files/digest.hpp"
+#include "libsieve/util/random/secret.hpp"
+#include "libsieve/util/text/name_some.hpp"
 
 namespace sieve::service {
 

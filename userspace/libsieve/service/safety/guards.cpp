@@ -20,10 +20,10 @@
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/keys/address_key.hpp"
 #include "libsieve/keys/address_ranges.hpp"
-#include "libsieve/util/chance.hpp"
-#include "libsieve/util/name_some.hpp"
-#include "libsieve/util/printable.hpp"
-#include "libsieve/util/splitmix64.hpp"
+#include "libsieve/util/random/chance.hpp"
+#include "libsieve/util/random/splitmix64.hpp"
+#include "libsieve/util/text/name_some.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service {
 

@@ -23,9 +23,9 @@
 #include <nlohmann/json.hpp>
 
 #include "libsieve/service/sandbox/child_messages.hpp"
-#include "libsieve/util/printable.hpp"
-#include "libsieve/util/unique_fd.hpp"
-#include "libsieve/util/write_all.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
+#include "libsieve/util/system/write_all.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service {
 

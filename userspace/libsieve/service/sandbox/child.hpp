@@ -18,8 +18,8 @@
 
 #include "libsieve/service/download/sandbox_limits.hpp"
 #include "libsieve/service/sandbox/child_role.hpp"
-#include "libsieve/util/progress.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/parallel/progress.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::service {
 

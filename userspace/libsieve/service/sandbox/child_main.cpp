@@ -30,10 +30,10 @@
 #include "libsieve/service/sandbox/child.hpp"
 #include "libsieve/service/sandbox/child_messages.hpp"
 #include "libsieve/service/sandbox/child_work.hpp"
-#include "libsieve/util/libarchive_on_demand.hpp"
-#include "libsieve/util/out_of_memory.hpp"
-#include "libsieve/util/secret_file.hpp"
-#include "libsieve/util/write_all.hpp"
+#include "libsieve/util/files/secret_file.hpp"
+#include "libsieve/util/results/out_of_memory.hpp"
+#include "libsieve/util/system/libarchive_on_demand.hpp"
+#include "libsieve/util/system/write_all.hpp"
 
 namespace sieve::service {
 

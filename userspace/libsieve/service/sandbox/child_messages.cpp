@@ -7,8 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "libsieve/util/error_kind.hpp"
-#include "libsieve/util/printable.hpp"
+#include "libsieve/util/results/error_kind.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 // What nlohmann's macros need to know about the fields' types. Each field of a message is named once, below.
 namespace nlohmann {

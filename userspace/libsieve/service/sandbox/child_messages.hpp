@@ -21,7 +21,7 @@
 #include "libsieve/service/download/download.hpp"
 #include "libsieve/service/lists/decisions.hpp"
 #include "libsieve/service/sandbox/confine.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::service {
 

@@ -20,8 +20,8 @@
 #include "libsieve/service/lists/list_file.hpp"
 #include "libsieve/service/lists/list_stream.hpp"
 #include "libsieve/service/lists/question_file.hpp"
-#include "libsieve/util/digest.hpp"
-#include "libsieve/util/write_all.hpp"
+#include "libsieve/util/files/digest.hpp"
+#include "libsieve/util/system/write_all.hpp"
 
 namespace sieve::service {
 

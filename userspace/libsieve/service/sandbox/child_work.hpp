@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "libsieve/service/sandbox/child_messages.hpp"
-#include "libsieve/util/progress.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/parallel/progress.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::service {
 

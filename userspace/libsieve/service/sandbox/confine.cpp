@@ -18,7 +18,7 @@
 #include <fmt/core.h>
 
 #include "libsieve/service/sandbox/system_calls.hpp"
-#include "libsieve/util/printable.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service {
 

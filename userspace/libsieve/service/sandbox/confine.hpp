@@ -9,7 +9,7 @@
 #include <string>
 
 #include "libsieve/service/sandbox/child_role.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::service {
 

@@ -18,9 +18,9 @@
 #include <fmt/core.h>
 
 #include "libsieve/service/lists/list_stream.hpp"
-#include "libsieve/util/out_of_memory.hpp"
-#include "libsieve/util/unique_fd.hpp"
-#include "libsieve/util/write_all.hpp"
+#include "libsieve/util/results/out_of_memory.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
+#include "libsieve/util/system/write_all.hpp"
 
 namespace sieve::service {
 

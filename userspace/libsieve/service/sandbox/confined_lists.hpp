@@ -12,7 +12,7 @@
 
 #include "libsieve/feeds/list_reader.hpp"
 #include "libsieve/service/sandbox/sandbox_settings.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::service {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "libsieve/service/sandbox/child_role.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::service {
 

@@ -9,7 +9,7 @@
 #include "libsieve/service/download/url.hpp"
 #include "libsieve/service/lists/decision_file.hpp"
 #include "libsieve/service/sources/crowdsec_api.hpp"
-#include "libsieve/util/memory_file.hpp"
+#include "libsieve/util/system/memory_file.hpp"
 
 namespace sieve::service::live {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::service {
 

@@ -11,9 +11,9 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/util/digest.hpp"
-#include "libsieve/util/memory_file.hpp"
-#include "libsieve/util/write_all.hpp"
+#include "libsieve/util/files/digest.hpp"
+#include "libsieve/util/system/memory_file.hpp"
+#include "libsieve/util/system/write_all.hpp"
 
 namespace sieve::service {
 

@@ -10,8 +10,8 @@
 #include "libsieve/service/sandbox/sandbox_settings.hpp"
 #include "libsieve/service/sources/origin.hpp"
 #include "libsieve/service/state/source_provenance.hpp"
-#include "libsieve/util/result.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/results/result.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 
 namespace sieve::service {
 

@@ -10,8 +10,8 @@
 
 #include "libsieve/service/download/url.hpp"
 #include "libsieve/service/sources/file_source.hpp"
-#include "libsieve/util/digest.hpp"
-#include "libsieve/util/printable.hpp"
+#include "libsieve/util/files/digest.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service {
 

@@ -10,7 +10,7 @@
 
 #include "libsieve/service/config/source_spec.hpp"
 #include "libsieve/service/sandbox/confine.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::service {
 

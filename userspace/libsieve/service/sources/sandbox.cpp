@@ -24,9 +24,9 @@
 #include "libsieve/service/lists/list_digest.hpp"
 #include "libsieve/service/lists/list_file.hpp"
 #include "libsieve/service/lists/question_file.hpp"
-#include "libsieve/util/memory_file.hpp"
-#include "libsieve/util/short_path.hpp"
-#include "libsieve/util/write_all.hpp"
+#include "libsieve/util/system/memory_file.hpp"
+#include "libsieve/util/system/write_all.hpp"
+#include "libsieve/util/text/short_path.hpp"
 
 namespace sieve::service {
 

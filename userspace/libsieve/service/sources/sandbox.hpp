@@ -38,7 +38,7 @@
 #include "libsieve/service/sources/gather.hpp"
 #include "libsieve/service/sources/origin.hpp"
 #include "libsieve/service/state/source_provenance.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 
 namespace sieve::service {
 

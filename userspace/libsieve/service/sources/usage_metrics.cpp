@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "libsieve/service/sources/crowdsec_api.hpp"
-#include "libsieve/util/memory_file.hpp"
-#include "libsieve/util/unique_fd.hpp"
-#include "libsieve/util/version.hpp"
+#include "libsieve/util/system/memory_file.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
+#include "libsieve/util/text/version.hpp"
 
 namespace sieve::service::live {
 

@@ -10,7 +10,7 @@
 #include "libsieve/service/config/source_spec.hpp"
 #include "libsieve/service/lists/timed_entry.hpp"
 #include "libsieve/service/sources/gather.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::service::live {
 

@@ -20,8 +20,8 @@
 
 #include "libsieve/service/lists/ban.hpp"
 #include "libsieve/service/lists/record_log.hpp"
-#include "libsieve/util/result.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/results/result.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 
 namespace sieve::service {
 

@@ -14,9 +14,9 @@
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/filters/prefix_entries.hpp"
 #include "libsieve/keys/key_order.hpp"
-#include "libsieve/util/digest.hpp"
-#include "libsieve/util/read_whole.hpp"
-#include "libsieve/util/write_all.hpp"
+#include "libsieve/util/files/digest.hpp"
+#include "libsieve/util/system/read_whole.hpp"
+#include "libsieve/util/system/write_all.hpp"
 
 namespace sieve::service {
 
@@ -25,7 +25,7 @@ namespace {
 struct ExactFileHeader {
     std::uint64_t magic;
     std::uint64_t keys;
-    char digest[32]; // of the keys (util/digest.hpp)
+    char digest[32]; // of the keys (util/files/digest.hpp)
 };
 
 constexpr std::uint64_t exact_magic = 0x31'74'63'61'78'45'53'49; // "ISExact1"

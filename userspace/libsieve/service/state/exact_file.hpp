@@ -10,7 +10,7 @@
 #include <sieve/key.h>
 
 #include "libsieve/image/image.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::service {
 

@@ -10,8 +10,8 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/util/printable.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service {
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::service {
 

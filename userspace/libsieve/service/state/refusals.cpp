@@ -8,8 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "libsieve/util/output.hpp"
-#include "libsieve/util/small_file.hpp"
+#include "libsieve/util/files/output.hpp"
+#include "libsieve/util/system/small_file.hpp"
 
 namespace sieve::service {
 

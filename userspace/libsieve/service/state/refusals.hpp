@@ -16,7 +16,7 @@
 
 #include <sieve/image.h>
 
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::service {
 

@@ -25,7 +25,7 @@ struct FileStamp {
 
 struct SourceProvenance {
     std::string source{}; // the origin's identity (origin_identity()); holds no credentials
-    std::string digest{}; // of the bytes as they came (util/digest.hpp); empty: they came through a pipe
+    std::string digest{}; // of the bytes as they came (digest.hpp); empty: they came through a pipe
     std::uint64_t bytes = 0;
     std::string etag{};          // as the server wrote it; empty: none
     std::string last_modified{}; // likewise

@@ -23,11 +23,11 @@
 
 #include "libsieve/kernel/host/lock.hpp"
 #include "libsieve/service/state/exact_file.hpp"
-#include "libsieve/util/boot_id.hpp"
-#include "libsieve/util/digest.hpp"
-#include "libsieve/util/output.hpp"
-#include "libsieve/util/printable.hpp"
-#include "libsieve/util/small_file.hpp"
+#include "libsieve/util/files/digest.hpp"
+#include "libsieve/util/files/output.hpp"
+#include "libsieve/util/system/boot_id.hpp"
+#include "libsieve/util/system/small_file.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service {
 

@@ -39,8 +39,8 @@
 #include "libsieve/service/state/pauses.hpp"
 #include "libsieve/service/state/refusals.hpp"
 #include "libsieve/service/state/source_provenance.hpp"
-#include "libsieve/util/result.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/results/result.hpp"
+#include "libsieve/util/system/unique_fd.hpp"
 
 namespace sieve::service {
 

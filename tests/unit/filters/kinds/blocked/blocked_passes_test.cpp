@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "libsieve/filters/pattern_rate.hpp"
-#include "libsieve/util/huge_array.hpp"
+#include "libsieve/util/parallel/huge_array.hpp"
 
 namespace sieve {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "libsieve/filters/distinct_hashes.hpp"
 #include "libsieve/filters/shards.hpp"
-#include "libsieve/util/parallel.hpp"
+#include "libsieve/util/parallel/parallel.hpp"
 
 namespace sieve {
 namespace {

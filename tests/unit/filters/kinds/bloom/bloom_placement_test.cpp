@@ -15,7 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "libsieve/filters/kinds/bloom/bloom_plan.hpp"
-#include "libsieve/util/parallel.hpp"
+#include "libsieve/util/parallel/parallel.hpp"
 
 namespace sieve {
 namespace {

@@ -25,7 +25,7 @@
 #include "libsieve/filters/kinds/exact/exact_lanes.hpp"
 #include "libsieve/filters/kinds/exact/exact_table.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/util/parallel.hpp"
+#include "libsieve/util/parallel/parallel.hpp"
 #include "model/image_model.hpp"
 #include "sieve-lab/analysis/cuckoo.hpp"
 #include "unit/messages.hpp"

@@ -26,7 +26,7 @@
 #include "libsieve/filters/kinds/exact/exact_kind.hpp"
 #include "libsieve/filters/kinds/exact/exact_table.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/util/clock.hpp"
+#include "libsieve/util/system/clock.hpp"
 
 namespace sieve {
 namespace {

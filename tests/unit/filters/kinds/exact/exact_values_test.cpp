@@ -21,8 +21,8 @@
 #include "libsieve/filters/kinds/exact/exact_listing.hpp"
 #include "libsieve/filters/kinds/exact/exact_table.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/util/clock.hpp"
-#include "libsieve/util/parallel.hpp"
+#include "libsieve/util/parallel/parallel.hpp"
+#include "libsieve/util/system/clock.hpp"
 #include "model/exact_model.hpp"
 #include "unit/messages.hpp"
 

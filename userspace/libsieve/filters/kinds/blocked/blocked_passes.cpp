@@ -10,8 +10,8 @@
 #include "libsieve/filters/noise_table.hpp"
 #include "libsieve/filters/scatter.hpp"
 #include "libsieve/filters/wide_line.hpp"
-#include "libsieve/util/first_use.hpp"
-#include "libsieve/util/splitmix64.hpp"
+#include "libsieve/util/parallel/first_use.hpp"
+#include "libsieve/util/random/splitmix64.hpp"
 
 namespace sieve {
 

@@ -13,10 +13,10 @@
 #include "libsieve/filters/line_counters.hpp"
 #include "libsieve/filters/placed_keys.hpp"
 #include "libsieve/filters/shards.hpp"
-#include "libsieve/util/huge_array.hpp"
-#include "libsieve/util/parallel.hpp"
-#include "libsieve/util/reused.hpp"
-#include "libsieve/util/splitmix64.hpp"
+#include "libsieve/util/parallel/huge_array.hpp"
+#include "libsieve/util/parallel/parallel.hpp"
+#include "libsieve/util/parallel/reused.hpp"
+#include "libsieve/util/random/splitmix64.hpp"
 
 namespace sieve {
 

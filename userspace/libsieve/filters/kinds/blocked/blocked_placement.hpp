@@ -8,7 +8,7 @@
 
 #include <sieve/image.h>
 
-#include "libsieve/util/progress.hpp"
+#include "libsieve/util/parallel/progress.hpp"
 
 namespace sieve {
 

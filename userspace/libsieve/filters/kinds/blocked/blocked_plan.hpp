@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve {
 

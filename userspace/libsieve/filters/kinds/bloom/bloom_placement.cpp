@@ -10,8 +10,8 @@
 #include "libsieve/analysis/two_choice.hpp"
 #include "libsieve/filters/kinds/bloom/counting_bloom.hpp"
 #include "libsieve/filters/noise_table.hpp"
-#include "libsieve/util/parallel.hpp"
-#include "libsieve/util/splitmix64.hpp"
+#include "libsieve/util/parallel/parallel.hpp"
+#include "libsieve/util/random/splitmix64.hpp"
 
 namespace sieve {
 

@@ -7,7 +7,7 @@
 
 #include <sieve/bloom.h>
 
-#include "libsieve/util/progress.hpp"
+#include "libsieve/util/parallel/progress.hpp"
 
 namespace sieve {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "libsieve/filters/kinds/bloom/bloom_placement.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve {
 

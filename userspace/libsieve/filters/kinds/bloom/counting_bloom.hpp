@@ -11,8 +11,8 @@
 
 #include <sieve/bloom.h>
 
-#include "libsieve/util/huge_array.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/parallel/huge_array.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve {
 

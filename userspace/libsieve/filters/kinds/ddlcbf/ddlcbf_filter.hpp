@@ -10,7 +10,7 @@
 
 #include "libsieve/filters/filter_kind.hpp"
 #include "libsieve/filters/kinds/ddlcbf/ddlcbf_bucket.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve {
 

@@ -11,7 +11,7 @@
 #include "libsieve/filters/kinds/ddlcbf/ddlcbf_room.hpp"
 #include "libsieve/filters/sample_hashes.hpp"
 #include "libsieve/filters/sizing.hpp"
-#include "libsieve/util/parallel_sort.hpp"
+#include "libsieve/util/parallel/parallel_sort.hpp"
 
 namespace sieve {
 

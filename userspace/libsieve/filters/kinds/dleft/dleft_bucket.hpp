@@ -9,7 +9,7 @@
 
 #include <sieve/dleft.h>
 
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve {
 

@@ -13,7 +13,7 @@
 
 #include "libsieve/filters/placed_keys.hpp"
 #include "libsieve/filters/shards.hpp"
-#include "libsieve/util/parallel.hpp"
+#include "libsieve/util/parallel/parallel.hpp"
 
 namespace sieve {
 

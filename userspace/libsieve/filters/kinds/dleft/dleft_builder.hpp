@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "libsieve/filters/kinds/dleft/dleft_bucket.hpp"
-#include "libsieve/util/progress.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/parallel/progress.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve {
 

@@ -15,7 +15,7 @@
 #include <cstdint>
 
 #include "libsieve/filters/kinds/dleft/dleft_bucket.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve {
 

@@ -6,8 +6,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "libsieve/util/huge_array.hpp"
-#include "libsieve/util/parallel.hpp"
+#include "libsieve/util/parallel/huge_array.hpp"
+#include "libsieve/util/parallel/parallel.hpp"
 
 namespace sieve::exact {
 

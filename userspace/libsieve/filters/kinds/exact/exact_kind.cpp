@@ -12,8 +12,8 @@
 #include "libsieve/filters/kinds/exact/exact_live_table.hpp"
 #include "libsieve/filters/kinds/exact/exact_table.hpp"
 #include "libsieve/filters/kinds/exact/exact_wide.hpp"
-#include "libsieve/util/clock.hpp"
-#include "libsieve/util/parallel.hpp"
+#include "libsieve/util/parallel/parallel.hpp"
+#include "libsieve/util/system/clock.hpp"
 
 namespace sieve {
 

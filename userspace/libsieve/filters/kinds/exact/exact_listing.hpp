@@ -15,7 +15,7 @@
 #include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/kinds/exact/exact_ends.hpp"
 #include "libsieve/keys/address_range.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::exact {
 

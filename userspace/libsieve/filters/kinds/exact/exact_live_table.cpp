@@ -8,8 +8,8 @@
 #include "libsieve/filters/kinds/exact/exact_geometry.hpp"
 #include "libsieve/filters/kinds/exact/exact_kind.hpp"
 #include "libsieve/filters/kinds/exact/exact_table.hpp"
-#include "libsieve/util/clock.hpp"
-#include "libsieve/util/unfinished.hpp"
+#include "libsieve/util/results/unfinished.hpp"
+#include "libsieve/util/system/clock.hpp"
 
 namespace sieve::exact {
 

@@ -11,7 +11,7 @@
 #include "libsieve/filters/kinds/exact/exact_geometry.hpp"
 #include "libsieve/filters/kinds/exact/exact_ipv4.hpp"
 #include "libsieve/filters/kinds/exact/exact_ipv6.hpp"
-#include "libsieve/util/parallel.hpp"
+#include "libsieve/util/parallel/parallel.hpp"
 
 namespace sieve::exact {
 

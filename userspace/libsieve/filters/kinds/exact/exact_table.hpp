@@ -11,8 +11,8 @@
 #include "libsieve/filters/hash_sum.hpp"
 #include "libsieve/filters/kinds/exact/exact_ends.hpp"
 #include "libsieve/keys/address_range.hpp"
-#include "libsieve/util/huge_array.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/parallel/huge_array.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::exact {
 

@@ -18,8 +18,8 @@
 #include "libsieve/filters/kinds/exact/exact_listing.hpp"
 #include "libsieve/filters/records.hpp"
 #include "libsieve/keys/key_order.hpp"
-#include "libsieve/util/parallel.hpp"
-#include "libsieve/util/unfinished.hpp"
+#include "libsieve/util/parallel/parallel.hpp"
+#include "libsieve/util/results/unfinished.hpp"
 
 namespace sieve::exact {
 

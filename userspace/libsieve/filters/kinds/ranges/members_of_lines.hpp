@@ -8,7 +8,7 @@
 #include <sieve/image.h>
 
 #include "libsieve/keys/address_range.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::ranges {
 

@@ -9,8 +9,8 @@
 
 #include "libsieve/filters/kinds/xorsat/xorsat_exports.hpp"
 #include "libsieve/filters/kinds/xorsat/xorsat_solver.hpp"
-#include "libsieve/util/huge_array.hpp"
-#include "libsieve/util/parallel.hpp"
+#include "libsieve/util/parallel/huge_array.hpp"
+#include "libsieve/util/parallel/parallel.hpp"
 
 namespace sieve {
 

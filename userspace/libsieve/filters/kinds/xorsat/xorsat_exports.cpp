@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "libsieve/analysis/xorsat.hpp"
-#include "libsieve/util/parallel.hpp"
+#include "libsieve/util/parallel/parallel.hpp"
 
 namespace sieve {
 

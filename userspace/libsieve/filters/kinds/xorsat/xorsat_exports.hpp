@@ -6,7 +6,7 @@
 
 #include <sieve/xorsat.h>
 
-#include "libsieve/util/huge_array.hpp"
+#include "libsieve/util/parallel/huge_array.hpp"
 
 namespace sieve {
 

@@ -8,7 +8,7 @@
 #include "libsieve/kernel/hooks/tc/filter_change.hpp"
 #include "libsieve/kernel/hooks/tc/filters.hpp"
 #include "libsieve/kernel/host/refusal.hpp"
-#include "libsieve/util/unfinished.hpp"
+#include "libsieve/util/results/unfinished.hpp"
 
 namespace sieve::kernel::tc {
 

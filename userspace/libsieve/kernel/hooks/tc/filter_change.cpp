@@ -10,7 +10,7 @@
 #include "libsieve/kernel/hooks/tc/filters.hpp"
 #include "libsieve/kernel/host/libbpf_log.hpp"
 #include "libsieve/kernel/host/refusal.hpp"
-#include "libsieve/util/unfinished.hpp"
+#include "libsieve/util/results/unfinished.hpp"
 
 namespace sieve::kernel::tc {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "libsieve/kernel/hooks/hook.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::kernel::tc {
 

@@ -17,7 +17,7 @@
 #include "libsieve/kernel/host/capabilities.hpp"
 #include "libsieve/kernel/host/libbpf_log.hpp"
 #include "libsieve/kernel/host/refusal.hpp"
-#include "libsieve/util/unfinished.hpp"
+#include "libsieve/util/results/unfinished.hpp"
 
 namespace sieve::kernel::xdp {
 

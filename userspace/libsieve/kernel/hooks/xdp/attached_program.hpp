@@ -3,7 +3,7 @@
 #pragma once
 
 #include "libsieve/kernel/hooks/hook.hpp"
-#include "libsieve/util/result.hpp"
+#include "libsieve/util/results/result.hpp"
 
 namespace sieve::kernel::xdp {
 

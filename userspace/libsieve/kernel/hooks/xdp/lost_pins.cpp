@@ -18,8 +18,8 @@
 #include "libsieve/kernel/hooks/xdp/attached_program.hpp"
 #include "libsieve/kernel/hooks/xdp/dispatcher.hpp"
 #include "libsieve/kernel/host/network_namespace.hpp"
-#include "libsieve/util/result.hpp"
-#include "libsieve/util/unfinished.hpp"
+#include "libsieve/util/results/result.hpp"
+#include "libsieve/util/results/unfinished.hpp"
 
 namespace sieve::kernel::xdp {
 
