@@ -12,8 +12,8 @@
 
 #include "bpf/bounded.hpp"
 #include "bpf/images.hpp"
-#include "libsieve/filters/distinct_hashes.hpp"
 #include "libsieve/filters/kinds/dleft/dleft_builder.hpp"
+#include "libsieve/filters/placement/distinct_hashes.hpp"
 #include "libsieve/kernel/programs/scratch.hpp"
 #include "libsieve/packets/carrier.hpp"
 

@@ -15,7 +15,7 @@
 #include "libsieve/filters/kinds/xorsat/xorsat_builder.hpp"
 #include "libsieve/filters/kinds/xorsat/xorsat_plan.hpp"
 #include "libsieve/filters/kinds/xorsat/xorsat_rate.hpp"
-#include "libsieve/filters/sample_hashes.hpp"
+#include "libsieve/filters/placement/sample_hashes.hpp"
 #include "sieve-lab/experiment.hpp"
 
 namespace sieve::lab {

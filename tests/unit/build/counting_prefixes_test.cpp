@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Prefix sets of the kind that counts (filters/prefix_entries.hpp), as they are built.
+// Prefix sets of the kind that counts (filters/prefixes/prefix_entries.hpp), as they are built.
 #include <string>
 #include <vector>
 

@@ -5,7 +5,7 @@
 
 #include <sieve/prefix.h>
 
-#include "libsieve/filters/key_expansion.hpp"
+#include "libsieve/filters/prefixes/key_expansion.hpp"
 
 namespace sieve::cli {
 

@@ -10,10 +10,10 @@
 
 #include <sieve/exact.h>
 
-#include "libsieve/filters/key_expansion.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/filters/prefix_entries.hpp"
-#include "libsieve/filters/prefix_expansion.hpp"
+#include "libsieve/filters/prefixes/key_expansion.hpp"
+#include "libsieve/filters/prefixes/prefix_entries.hpp"
+#include "libsieve/filters/prefixes/prefix_expansion.hpp"
 #include "libsieve/keys/key_order.hpp"
 
 namespace sieve {

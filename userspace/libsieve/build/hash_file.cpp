@@ -8,8 +8,8 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/filters/distinct_hashes.hpp"
-#include "libsieve/filters/sort_hashes.hpp"
+#include "libsieve/filters/placement/distinct_hashes.hpp"
+#include "libsieve/filters/placement/sort_hashes.hpp"
 #include "libsieve/util/parallel/parallel.hpp"
 
 namespace sieve {

@@ -9,7 +9,7 @@
 
 #include <sieve/hash.h>
 
-#include "libsieve/filters/hash_sum.hpp"
+#include "libsieve/filters/placement/hash_sum.hpp"
 #include "libsieve/util/files/temporary_file.hpp"
 #include "libsieve/util/parallel/huge_array.hpp"
 #include "libsieve/util/results/result.hpp"
@@ -17,8 +17,8 @@
 namespace sieve {
 
 // A temporary file of hashes (util/files/temporary_file.hpp), parted by the upper bits of the lower half of
-// `locate`: the part with number p holds the hashes of some shards (filters/shards.hpp). The hashes are keyed
-// with the build's secret, so they do not give the keys away.
+// `locate`: the part with number p holds the hashes of some shards (filters/placement/shards.hpp). The hashes
+// are keyed with the build's secret, so they do not give the keys away.
 //
 // First append() any number of times, then sort() once, then ask. Errors are those of the file.
 class HashFile {

@@ -2,8 +2,8 @@
 // Inserts keys and prefixes into a counting filter, or deletes them, while packets may be looked up. Keeps
 // the filter's header up to date.
 //
-// What is changed is an entry (filters/prefix_entries.hpp): a key, or a prefix, of which the filter stores
-// several keys. A prefix goes in with all of them or with none.
+// What is changed is an entry (filters/prefixes/prefix_entries.hpp): a key, or a prefix, of which the filter
+// stores several keys. A prefix goes in with all of them or with none.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 #include <sieve/image.h>
 
-#include "libsieve/filters/prefix_entries.hpp"
+#include "libsieve/filters/prefixes/prefix_entries.hpp"
 #include "libsieve/keys/key_set.hpp"
 #include "libsieve/util/parallel/progress.hpp"
 #include "libsieve/util/results/result.hpp"

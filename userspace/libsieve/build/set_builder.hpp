@@ -11,7 +11,7 @@
 #include "libsieve/build/exceptions.hpp"
 #include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/kind_builder.hpp"
-#include "libsieve/filters/prefix_expansion.hpp"
+#include "libsieve/filters/prefixes/prefix_expansion.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/keys/key_set.hpp"
 #include "libsieve/keys/members.hpp"

@@ -12,10 +12,10 @@
 #include <span>
 #include <string>
 
-#include "libsieve/filters/address_set.hpp"
 #include "libsieve/filters/changeable_table.hpp"
 #include "libsieve/filters/filter_kind.hpp"
-#include "libsieve/filters/hash_sum.hpp"
+#include "libsieve/filters/placement/hash_sum.hpp"
+#include "libsieve/filters/prefixes/address_set.hpp"
 #include "libsieve/keys/key_set.hpp"
 
 namespace sieve {

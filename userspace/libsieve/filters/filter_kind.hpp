@@ -48,7 +48,7 @@ struct KindFacts {
     double least_bits_per_key = 1;  ///< with fewer, some keys may not fit
     bool takes_alpha = false;       ///< KindOptions::alpha
     bool takes_hashes = false;      ///< KindOptions::hashes; the header's `hashes` is then k
-    bool has_shards = false;        ///< all lines of a key are in one shard (filters/shards.hpp)
+    bool has_shards = false;        ///< all lines of a key are in one shard (filters/placement/shards.hpp)
     bool has_marks = false;         ///< keys can have hit marks; the header's `shard_bits` says so
     bool changes_live = false;      ///< keys can be inserted and deleted one by one while it is in force
     bool rebalances_slowly = false; ///< each round takes a microsecond a key or more on one processor

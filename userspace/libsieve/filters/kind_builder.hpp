@@ -64,9 +64,9 @@ class KindBuilder {
                                                      const sieve_lookup& lookup, std::span<sieve_line> lines,
                                                      std::uint64_t seed, const Progress& progress) const = 0;
 
-    /// Does what fill() does for shards `first` to `first + count - 1` (filters/shards.hpp), with their keys
-    /// only. `lines` are those of the whole filter. All shards filled so, in any order or at the same time,
-    /// make the filter that fill() makes. Error: the kind has no shards.
+    /// Does what fill() does for shards `first` to `first + count - 1` (filters/placement/shards.hpp), with
+    /// their keys only. `lines` are those of the whole filter. All shards filled so, in any order or at the
+    /// same time, make the filter that fill() makes. Error: the kind has no shards.
     [[nodiscard]] virtual Result<std::uint32_t> fill_shards(std::span<const sieve_hash> keys,
                                                             const sieve_lookup& lookup,
                                                             std::span<sieve_line> lines, std::uint32_t first,

@@ -16,7 +16,7 @@
 #include <gtest/gtest.h>
 
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/filters/prefix_entries.hpp"
+#include "libsieve/filters/prefixes/prefix_entries.hpp"
 #include "libsieve/service/lists/list_file.hpp"
 #include "libsieve/service/state/exact_file.hpp"
 #include "unit/control/files.hpp"

@@ -9,8 +9,8 @@
 #include <fmt/core.h>
 
 #include "libsieve/build/exceptions.hpp"
-#include "libsieve/filters/distinct_hashes.hpp"
-#include "libsieve/filters/hash_sum.hpp"
+#include "libsieve/filters/placement/distinct_hashes.hpp"
+#include "libsieve/filters/placement/hash_sum.hpp"
 #include "libsieve/image/exceptions.hpp"
 #include "libsieve/image/header.hpp"
 

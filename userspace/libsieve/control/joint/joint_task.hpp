@@ -48,7 +48,7 @@ struct JointTask {
 };
 
 // Refuses a list that is not the one that the set's filter was built from. Compares the fields, the number of
-// distinct keys and the sums of their hashes (filters/hash_sum.hpp).
+// distinct keys and the sums of their hashes (filters/placement/hash_sum.hpp).
 [[nodiscard]] Status check_list(const JointSet& set, const KeySet& keys);
 
 // Builds the joint filter of these lists, one for each of the task's sets. It has about the task's rate, and

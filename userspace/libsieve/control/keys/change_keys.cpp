@@ -15,7 +15,7 @@
 #include "libsieve/control/keys/list_keys.hpp"
 #include "libsieve/control/safety/lockout.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
-#include "libsieve/filters/key_expansion.hpp"
+#include "libsieve/filters/prefixes/key_expansion.hpp"
 #include "libsieve/keys/address_ranges.hpp"
 #include "libsieve/util/results/unfinished.hpp"
 

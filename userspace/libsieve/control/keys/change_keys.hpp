@@ -39,7 +39,7 @@ struct KeyRequest {
 };
 
 struct KeysChanged {
-    KeyChangeReport report{};    // of a prefix set, it names entries (filters/prefix_entries.hpp)
+    KeyChangeReport report{};    // of a prefix set, it names entries (filters/prefixes/prefix_entries.hpp)
     std::uint64_t other_end = 0; // of the keys done: they were in already, and only their end changed
     std::uint64_t expired = 0;   // keys of this hook's sets whose time was over, and which were taken out
     std::uint32_t grown = 0;     // how often the set grew, or was built anew for ends that it could not state

@@ -8,7 +8,7 @@
 #include "libsieve/control/access/in_force.hpp"
 #include "libsieve/control/access/kernel.hpp"
 #include "libsieve/control/keys/key_notes.hpp"
-#include "libsieve/filters/prefix_entries.hpp"
+#include "libsieve/filters/prefixes/prefix_entries.hpp"
 #include "libsieve/util/results/result.hpp"
 
 namespace sieve::control {

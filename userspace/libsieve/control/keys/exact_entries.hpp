@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // The exact set of a prefix set that changes while it is in force, as a map of its entries
-// (filters/prefix_entries.hpp). Beside each entry it keeps the stored keys, which packets ask for.
+// (filters/prefixes/prefix_entries.hpp). Beside each entry it keeps the stored keys, which packets ask for.
 #pragma once
 
 #include <memory>
 #include <vector>
 
 #include "libsieve/control/access/filters.hpp"
-#include "libsieve/filters/prefix_entries.hpp"
+#include "libsieve/filters/prefixes/prefix_entries.hpp"
 #include "libsieve/util/results/result.hpp"
 
 namespace sieve::control {

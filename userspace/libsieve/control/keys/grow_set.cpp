@@ -13,7 +13,7 @@
 #include "libsieve/control/access/hold_lock.hpp"
 #include "libsieve/control/keys/changeable_set.hpp"
 #include "libsieve/control/keys/exact_entries.hpp"
-#include "libsieve/filters/prefix_entries.hpp"
+#include "libsieve/filters/prefixes/prefix_entries.hpp"
 #include "libsieve/filters/sizing.hpp"
 #include "libsieve/keys/key_order.hpp"
 

@@ -16,7 +16,7 @@
 namespace sieve::control {
 
 // Builds a filter with room for twice as many keys, and for the entries that are coming
-// (filters/prefix_entries.hpp), from the set's exact keys, tests it in the kernel and
+// (filters/prefixes/prefix_entries.hpp), from the set's exact keys, tests it in the kernel and
 // swaps it in. The ends of keys stay. The building goes on without the lock; if somebody changes the set
 // meanwhile, it is built again. Errors: fixed_keys; invalid_request if the set is not verified, as nobody
 // knows its keys then; changed_meanwhile after three attempts; those of prepare() and of swap().

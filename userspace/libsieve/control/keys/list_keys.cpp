@@ -15,7 +15,7 @@
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/feeds/text/prefix_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/filters/prefix_entries.hpp"
+#include "libsieve/filters/prefixes/prefix_entries.hpp"
 #include "libsieve/keys/key_order.hpp"
 
 namespace sieve::control {

@@ -18,7 +18,7 @@
 #include "libsieve/control/spec/source.hpp"
 #include "libsieve/feeds/text/address_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/filters/prefix_entries.hpp"
+#include "libsieve/filters/prefixes/prefix_entries.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/keys/address_ranges.hpp"
 #include "libsieve/util/files/input.hpp"

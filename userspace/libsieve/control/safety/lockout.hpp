@@ -109,7 +109,7 @@ struct ComingKeys {
     const kernel::TableInForce& table;
     const std::string& set; // in that table
     std::uint32_t fields = 0;
-    std::span<const sieve_key> entries{}; // filters/prefix_entries.hpp
+    std::span<const sieve_key> entries{}; // filters/prefixes/prefix_entries.hpp
     bool prefixes = false;                // the set holds prefixes
     bool erased = false;
 };

@@ -14,7 +14,6 @@
 #include <fmt/core.h>
 
 #include "libsieve/analysis/binomial.hpp"
-#include "libsieve/filters/distinct_hashes.hpp"
 #include "libsieve/filters/joint/check_joint_names.hpp"
 #include "libsieve/filters/kinds/exact/exact_listing.hpp"
 #include "libsieve/filters/kinds/exact/exact_table.hpp"
@@ -22,6 +21,7 @@
 #include "libsieve/filters/kinds/xorsat/xorsat_builder.hpp"
 #include "libsieve/filters/kinds/xorsat/xorsat_plan.hpp"
 #include "libsieve/filters/kinds/xorsat/xorsat_rate.hpp"
+#include "libsieve/filters/placement/distinct_hashes.hpp"
 #include "libsieve/filters/sizing.hpp"
 #include "libsieve/util/random/secret.hpp"
 #include "libsieve/util/random/splitmix64.hpp"

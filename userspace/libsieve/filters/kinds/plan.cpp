@@ -17,7 +17,7 @@
 #include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/kinds/choice.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/filters/sample_hashes.hpp"
+#include "libsieve/filters/placement/sample_hashes.hpp"
 #include "libsieve/filters/sizing.hpp"
 #include "libsieve/util/parallel/parallel.hpp"
 

@@ -15,7 +15,7 @@
 #include "libsieve/filters/kinds/exact/exact_kind.hpp"
 #include "libsieve/filters/kinds/ranges/ranges_kind.hpp"
 #include "libsieve/filters/kinds/xorsat/xorsat_kind.hpp"
-#include "libsieve/filters/shards.hpp"
+#include "libsieve/filters/placement/shards.hpp"
 
 namespace sieve {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "libsieve/feeds/feed.hpp"
-#include "libsieve/filters/address_set.hpp"
+#include "libsieve/filters/prefixes/address_set.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/service/config/configuration.hpp"
 #include "libsieve/service/safety/host_addresses.hpp"

@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/filters/prefix_entries.hpp"
+#include "libsieve/filters/prefixes/prefix_entries.hpp"
 #include "libsieve/keys/key_order.hpp"
 #include "libsieve/util/files/digest.hpp"
 #include "libsieve/util/system/read_whole.hpp"

@@ -10,8 +10,8 @@
 
 #include <sieve/blocked.h>
 
-#include "libsieve/filters/distinct_hashes.hpp"
-#include "libsieve/filters/shards.hpp"
+#include "libsieve/filters/placement/distinct_hashes.hpp"
+#include "libsieve/filters/placement/shards.hpp"
 #include "libsieve/util/parallel/parallel.hpp"
 
 namespace sieve {

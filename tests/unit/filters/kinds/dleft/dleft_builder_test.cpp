@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "libsieve/analysis/d_left.hpp"
-#include "libsieve/filters/distinct_hashes.hpp"
+#include "libsieve/filters/placement/distinct_hashes.hpp"
 
 namespace sieve {
 namespace {

@@ -17,8 +17,8 @@
 #include <sieve/ranges.h>
 
 #include "libsieve/build/set_builder.hpp"
-#include "libsieve/filters/address_set.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
+#include "libsieve/filters/prefixes/address_set.hpp"
 #include "libsieve/keys/address_ranges.hpp"
 #include "model/image_model.hpp"
 #include "unit/messages.hpp"

@@ -14,7 +14,7 @@
 #include "libsieve/filters/kinds/xorsat/xorsat_kind.hpp"
 #include "libsieve/filters/kinds/xorsat/xorsat_plan.hpp"
 #include "libsieve/filters/kinds/xorsat/xorsat_rate.hpp"
-#include "libsieve/filters/sample_hashes.hpp"
+#include "libsieve/filters/placement/sample_hashes.hpp"
 #include "libsieve/util/parallel/parallel.hpp"
 #include "model/image_model.hpp"
 

@@ -9,7 +9,7 @@
 #include "libsieve/filters/kinds/blocked/blocked_placement.hpp"
 #include "libsieve/filters/kinds/blocked/blocked_plan.hpp"
 #include "libsieve/filters/kinds/blocked/blocked_rate.hpp"
-#include "libsieve/filters/shards.hpp"
+#include "libsieve/filters/placement/shards.hpp"
 
 namespace sieve {
 

@@ -7,9 +7,9 @@
 #include <cstring>
 #include <limits>
 
-#include "libsieve/filters/noise_table.hpp"
-#include "libsieve/filters/scatter.hpp"
-#include "libsieve/filters/wide_line.hpp"
+#include "libsieve/filters/placement/noise_table.hpp"
+#include "libsieve/filters/placement/scatter.hpp"
+#include "libsieve/filters/placement/wide_line.hpp"
 #include "libsieve/util/parallel/first_use.hpp"
 #include "libsieve/util/random/splitmix64.hpp"
 

@@ -8,7 +8,7 @@
 
 #include <sieve/image.h>
 
-#include "libsieve/filters/line_counters.hpp"
+#include "libsieve/filters/placement/line_counters.hpp"
 
 namespace sieve {
 

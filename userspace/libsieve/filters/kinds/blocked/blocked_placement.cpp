@@ -10,9 +10,9 @@
 #include <sieve/blocked.h>
 
 #include "libsieve/filters/kinds/blocked/blocked_passes.hpp"
-#include "libsieve/filters/line_counters.hpp"
-#include "libsieve/filters/placed_keys.hpp"
-#include "libsieve/filters/shards.hpp"
+#include "libsieve/filters/placement/line_counters.hpp"
+#include "libsieve/filters/placement/placed_keys.hpp"
+#include "libsieve/filters/placement/shards.hpp"
 #include "libsieve/util/parallel/huge_array.hpp"
 #include "libsieve/util/parallel/parallel.hpp"
 #include "libsieve/util/parallel/reused.hpp"

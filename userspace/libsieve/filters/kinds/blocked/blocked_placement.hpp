@@ -38,9 +38,9 @@ struct PlacementReport {
 // local minima in which greedy rounds end. A move to another line is proposed and accepted if it costs at
 // most T times an exponential draw. So a key that stays causes no write, and only two lines are read.
 //
-// Places the keys of each shard on their own (filters/shards.hpp), in parallel within the caller's limit of
-// threads. Memory: for each thread 196 bytes for each line of a shard, and 17 bytes for each of its keys
-// (two choices). Time: 14 ns a key and round on a processor with AVX-512.
+// Places the keys of each shard on their own (filters/placement/shards.hpp), in parallel within the caller's
+// limit of threads. Memory: for each thread 196 bytes for each line of a shard, and 17 bytes for each of its
+// keys (two choices). Time: 14 ns a key and round on a processor with AVX-512.
 PlacementReport place_blocked(std::span<const sieve_hash> keys, const sieve_lookup& lookup,
                               std::span<sieve_line> lines, const PlacementOptions& options,
                               const Progress& progress);

@@ -15,10 +15,10 @@
 #include "libsieve/analysis/blocked.hpp"
 #include "libsieve/filters/kinds/blocked/blocked_placement.hpp"
 #include "libsieve/filters/pattern_rate.hpp"
-#include "libsieve/filters/sample_hashes.hpp"
-#include "libsieve/filters/shards.hpp"
+#include "libsieve/filters/placement/sample_hashes.hpp"
+#include "libsieve/filters/placement/shards.hpp"
+#include "libsieve/filters/placement/wide_line.hpp"
 #include "libsieve/filters/sizing.hpp"
-#include "libsieve/filters/wide_line.hpp"
 
 namespace sieve {
 

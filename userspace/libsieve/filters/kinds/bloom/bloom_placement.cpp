@@ -9,7 +9,7 @@
 
 #include "libsieve/analysis/two_choice.hpp"
 #include "libsieve/filters/kinds/bloom/counting_bloom.hpp"
-#include "libsieve/filters/noise_table.hpp"
+#include "libsieve/filters/placement/noise_table.hpp"
 #include "libsieve/util/parallel/parallel.hpp"
 #include "libsieve/util/random/splitmix64.hpp"
 

@@ -12,7 +12,7 @@
 
 #include "libsieve/analysis/less_hashing.hpp"
 #include "libsieve/analysis/two_choice.hpp"
-#include "libsieve/filters/sample_hashes.hpp"
+#include "libsieve/filters/placement/sample_hashes.hpp"
 
 namespace sieve {
 

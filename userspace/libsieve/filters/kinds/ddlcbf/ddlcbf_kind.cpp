@@ -9,7 +9,7 @@
 
 #include "libsieve/filters/kinds/ddlcbf/ddlcbf_filter.hpp"
 #include "libsieve/filters/kinds/ddlcbf/ddlcbf_room.hpp"
-#include "libsieve/filters/sample_hashes.hpp"
+#include "libsieve/filters/placement/sample_hashes.hpp"
 #include "libsieve/filters/sizing.hpp"
 #include "libsieve/util/parallel/parallel_sort.hpp"
 

@@ -11,8 +11,8 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/filters/placed_keys.hpp"
-#include "libsieve/filters/shards.hpp"
+#include "libsieve/filters/placement/placed_keys.hpp"
+#include "libsieve/filters/placement/shards.hpp"
 #include "libsieve/util/parallel/parallel.hpp"
 
 namespace sieve {

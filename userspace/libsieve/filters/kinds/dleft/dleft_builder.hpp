@@ -61,7 +61,7 @@ Result<DleftReport> place_dleft(std::span<const sieve_hash> keys, const sieve_lo
                                 std::span<sieve_line> lines, const DleftOptions& options,
                                 const Progress& progress);
 
-// The same for shards `first` to `first + count - 1` (filters/shards.hpp), with their keys only, in
+// The same for shards `first` to `first + count - 1` (filters/placement/shards.hpp), with their keys only, in
 // hash_order. `lines` are those of the whole filter. Shards are placed beside each other; they do not depend
 // on each other.
 Result<DleftReport> place_dleft_shards(std::span<const sieve_hash> keys, const sieve_lookup& lookup,

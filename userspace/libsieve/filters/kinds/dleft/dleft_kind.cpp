@@ -5,7 +5,7 @@
 
 #include "libsieve/filters/kinds/dleft/dleft_builder.hpp"
 #include "libsieve/filters/kinds/dleft/dleft_plan.hpp"
-#include "libsieve/filters/shards.hpp"
+#include "libsieve/filters/placement/shards.hpp"
 #include "libsieve/filters/sizing.hpp"
 
 namespace sieve {

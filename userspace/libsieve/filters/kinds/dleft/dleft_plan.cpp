@@ -10,7 +10,7 @@
 
 #include "libsieve/analysis/d_left.hpp"
 #include "libsieve/filters/kinds/dleft/dleft_builder.hpp"
-#include "libsieve/filters/sample_hashes.hpp"
+#include "libsieve/filters/placement/sample_hashes.hpp"
 
 namespace sieve {
 

@@ -8,8 +8,8 @@
 
 #include <sieve/exact_table.h>
 
-#include "libsieve/filters/hash_sum.hpp"
 #include "libsieve/filters/kinds/exact/exact_ends.hpp"
+#include "libsieve/filters/placement/hash_sum.hpp"
 #include "libsieve/keys/address_range.hpp"
 #include "libsieve/util/parallel/huge_array.hpp"
 #include "libsieve/util/results/result.hpp"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "libsieve/filters/address_set.hpp"
+#include "libsieve/filters/prefixes/address_set.hpp"
 
 namespace sieve::ranges {
 

@@ -6,7 +6,7 @@
 #include <bit>
 #include <cstring>
 
-#include "libsieve/filters/wide_line.hpp"
+#include "libsieve/filters/placement/wide_line.hpp"
 
 namespace sieve {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/filters/prefix_entries.hpp"
+#include "libsieve/filters/prefixes/prefix_entries.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,8 +9,8 @@
 #include <gtest/gtest.h>
 
 #include "libsieve/feeds/text/prefix_text.hpp"
-#include "libsieve/filters/entry_probes.hpp"
-#include "libsieve/filters/key_expansion.hpp"
+#include "libsieve/filters/prefixes/entry_probes.hpp"
+#include "libsieve/filters/prefixes/key_expansion.hpp"
 #include "libsieve/keys/key_order.hpp"
 #include "unit/keys/members_of_texts.hpp"
 #include "unit/messages.hpp"

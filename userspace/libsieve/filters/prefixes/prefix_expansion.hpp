@@ -11,7 +11,7 @@
 #include <sieve/image.h>
 #include <sieve/prefix.h>
 
-#include "libsieve/filters/address_set.hpp"
+#include "libsieve/filters/prefixes/address_set.hpp"
 #include "libsieve/util/results/result.hpp"
 
 namespace sieve {

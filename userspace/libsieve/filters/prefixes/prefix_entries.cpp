@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/filters/prefix_entries.hpp"
+#include "libsieve/filters/prefixes/prefix_entries.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/filters/shards.hpp"
+#include "libsieve/filters/placement/shards.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/filters/sample_hashes.hpp"
+#include "libsieve/filters/placement/sample_hashes.hpp"
 
 #include <algorithm>
 
-#include "libsieve/filters/distinct_hashes.hpp"
+#include "libsieve/filters/placement/distinct_hashes.hpp"
 
 namespace sieve {
 

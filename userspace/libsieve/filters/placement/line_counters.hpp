@@ -3,7 +3,7 @@
 // again.
 #pragma once
 
-#include "libsieve/filters/wide_line.hpp"
+#include "libsieve/filters/placement/wide_line.hpp"
 
 namespace sieve {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/filters/prefix_expansion.hpp"
+#include "libsieve/filters/prefixes/prefix_expansion.hpp"
 
 #include <algorithm>
 #include <array>

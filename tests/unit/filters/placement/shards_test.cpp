@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/filters/shards.hpp"
+#include "libsieve/filters/placement/shards.hpp"
 
 #include <algorithm>
 #include <random>
@@ -10,8 +10,8 @@
 #include <sieve/blocked.h>
 #include <sieve/dleft.h>
 
-#include "libsieve/filters/distinct_hashes.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
+#include "libsieve/filters/placement/distinct_hashes.hpp"
 
 namespace sieve {
 namespace {

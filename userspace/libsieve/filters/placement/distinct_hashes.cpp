@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/filters/distinct_hashes.hpp"
+#include "libsieve/filters/placement/distinct_hashes.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "libsieve/filters/sort_hashes.hpp"
+#include "libsieve/filters/placement/sort_hashes.hpp"
 #include "libsieve/util/parallel/parallel.hpp"
 #include "libsieve/util/parallel/parallel_sort.hpp"
 

@@ -2,7 +2,7 @@
 // Shards: equal parts of a filter, or of each of its subtables, that hold all lines of their keys
 // (sieve_same_shard in sieve/image.h). The number of shards is a power of two, so the upper bits of the lower
 // half of `locate` are the number of a key's shard, and the keys of a shard lie side by side in hash_order
-// (filters/distinct_hashes.hpp).
+// (filters/placement/distinct_hashes.hpp).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/filters/distinct_hashes.hpp"
+#include "libsieve/filters/placement/distinct_hashes.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/filters/key_expansion.hpp"
+#include "libsieve/filters/prefixes/key_expansion.hpp"
 
 #include <random>
 #include <string>

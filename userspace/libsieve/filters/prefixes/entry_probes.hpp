@@ -7,8 +7,8 @@
 
 #include <sieve/image.h>
 
-#include "libsieve/filters/prefix_entries.hpp"
-#include "libsieve/filters/prefix_expansion.hpp"
+#include "libsieve/filters/prefixes/prefix_entries.hpp"
+#include "libsieve/filters/prefixes/prefix_expansion.hpp"
 #include "libsieve/util/results/result.hpp"
 
 namespace sieve {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/filters/line_counters.hpp"
+#include "libsieve/filters/placement/line_counters.hpp"
 
 #include <algorithm>
 #include <random>

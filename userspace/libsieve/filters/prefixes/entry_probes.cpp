@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/filters/entry_probes.hpp"
+#include "libsieve/filters/prefixes/entry_probes.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "libsieve/filters/key_expansion.hpp"
+#include "libsieve/filters/prefixes/key_expansion.hpp"
 #include "libsieve/keys/address_ranges.hpp"
 
 namespace sieve {

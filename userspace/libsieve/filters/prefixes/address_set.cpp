@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/filters/address_set.hpp"
+#include "libsieve/filters/prefixes/address_set.hpp"
 
 #include <algorithm>
 #include <cmath>

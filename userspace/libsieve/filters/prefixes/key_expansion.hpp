@@ -9,7 +9,7 @@
 
 #include <sieve/image.h>
 
-#include "libsieve/filters/prefix_expansion.hpp"
+#include "libsieve/filters/prefixes/prefix_expansion.hpp"
 #include "libsieve/keys/members.hpp"
 #include "libsieve/util/results/result.hpp"
 

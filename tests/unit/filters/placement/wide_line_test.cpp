@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/filters/wide_line.hpp"
+#include "libsieve/filters/placement/wide_line.hpp"
 
 #include <random>
 
