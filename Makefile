@@ -102,8 +102,8 @@ objects_of = $(filter-out %/main.o $(call inside,$(filter $1/%,$(ROOMS))),$(filt
 libraries = $(foreach room,$(filter $1,$(ROOMS)),$(B)/rooms/$(subst /,-,$(room)).a)
 # Rooms that decide, talk and report compile in little more than half of the time so. What reads lists, builds filters and
 # writes maps is in other rooms.
-QUICK    := $(addprefix libsieve/service/,config contact daemon download monitor reconcile safety sandbox sources state) \
-	libsieve/control $(addprefix libsieve/control/,access joint query safety spec table) \
+QUICK    := $(addprefix libsieve/service/,config config/values contact daemon download monitor reconcile safety sandbox \
+	sources state) libsieve/control $(addprefix libsieve/control/,access joint query safety spec table) \
 	$(addprefix libsieve/kernel/,hooks host programs) libsieve/api libsieve/fleet libsieve/fleet/% front-end front-end/% \
 	xdp-sieve xdp-sieve/% xdp-sieved xdp-sieve-fleet sieve-bench sieve-lab
 $(foreach room,$(filter $(QUICK),$(ROOMS)),$(call objects_of,$(room))) $(filter %/main.o,$(USER_OBJ)): CXXFLAGS += -Og

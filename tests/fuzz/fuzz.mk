@@ -17,7 +17,7 @@ FUZZ_LIB_SRC := $(shell find $(FUZZ_ROOMS:%=userspace/libsieve/%) -name '*.cpp')
                 $(sort $(wildcard $(addprefix userspace/libsieve/filters/kinds/,*.cpp */*_kind.cpp exact/*.cpp)))
 FUZZ_CLI_OBJ := $(addprefix $(FUZZ)/userspace/,front-end/set_argument.o libsieve/control/spec/build_options.o \
                 libsieve/service/download/http_access.o)
-FUZZ_TOML_SRC := $(wildcard userspace/libsieve/service/config/*.cpp) \
+FUZZ_TOML_SRC := $(wildcard $(addprefix userspace/libsieve/service/config/,*.cpp values/*.cpp)) \
                  $(addprefix userspace/libsieve/service/,safety/guards.cpp $(addprefix download/,exposed_password.cpp \
                  http_access.cpp libcurl_on_demand.cpp url.cpp))
 FUZZ_TOML_OBJ := $(FUZZ)/userspace/libsieve/control/spec/build_options.o $(call objects,$(FUZZ_TOML_SRC),$(FUZZ))

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "libsieve/service/config/fleet_configuration.hpp"
+#include "libsieve/service/config/values/fleet_configuration.hpp"
 #include "libsieve/service/monitor/log.hpp"
 #include "libsieve/service/monitor/statistics.hpp"
 #include "libsieve/service/sandbox/child_main.hpp"

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "libsieve/service/config/source_spec.hpp"
+#include "libsieve/service/config/values/source_spec.hpp"
 #include "service/support.hpp"
 
 namespace sieve::service::test {

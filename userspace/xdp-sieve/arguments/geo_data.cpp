@@ -9,7 +9,7 @@
 
 #include "libsieve/feeds/find_origin.hpp"
 #include "libsieve/feeds/text/geo_code.hpp"
-#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/config/values/configuration.hpp"
 #include "libsieve/service/sources/origin.hpp"
 #include "libsieve/util/files/input.hpp"
 #include "xdp-sieve/arguments/list_sources.hpp"

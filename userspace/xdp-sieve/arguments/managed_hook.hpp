@@ -7,7 +7,7 @@
 #include <string>
 
 #include "libsieve/control/access/in_force.hpp"
-#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/config/values/configuration.hpp"
 #include "libsieve/service/state/pauses.hpp"
 #include "libsieve/util/results/result.hpp"
 #include "xdp-sieve/arguments/context.hpp"

@@ -16,7 +16,7 @@
 #include "front-end/console/format.hpp"
 #include "front-end/console/json_text.hpp"
 #include "front-end/console/output.hpp"
-#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/config/values/configuration.hpp"
 #include "libsieve/service/contact/manager.hpp"
 #include "libsieve/service/live/range_set_configuration.hpp"
 #include "libsieve/service/state/refusals.hpp"

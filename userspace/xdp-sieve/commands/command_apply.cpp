@@ -17,7 +17,7 @@
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/kernel/host/libbpf_log.hpp"
 #include "libsieve/service/config/configuration_reader.hpp"
-#include "libsieve/service/config/configuration_secrets.hpp"
+#include "libsieve/service/config/values/configuration_secrets.hpp"
 #include "libsieve/service/lists/list_change.hpp"
 #include "libsieve/service/live/live_set.hpp"
 #include "libsieve/service/live/live_updater.hpp"

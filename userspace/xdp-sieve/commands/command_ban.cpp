@@ -19,7 +19,7 @@
 #include "front-end/console/json_text.hpp"
 #include "front-end/console/output.hpp"
 #include "libsieve/service/config/configuration_reader.hpp"
-#include "libsieve/service/config/duration.hpp"
+#include "libsieve/service/config/values/duration.hpp"
 #include "libsieve/service/contact/ban_talk.hpp"
 #include "libsieve/service/contact/manager.hpp"
 #include "libsieve/service/live/take_bans.hpp"

@@ -16,7 +16,7 @@
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/kernel/host/libbpf_log.hpp"
-#include "libsieve/service/config/duration.hpp"
+#include "libsieve/service/config/values/duration.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 #include "xdp-sieve/arguments/key_arguments.hpp"
 #include "xdp-sieve/arguments/managed_hook.hpp"

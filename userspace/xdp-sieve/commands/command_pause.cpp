@@ -17,7 +17,7 @@
 #include "libsieve/control/access/in_force.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/kernel/host/libbpf_log.hpp"
-#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/config/values/configuration.hpp"
 #include "libsieve/service/contact/manager.hpp"
 #include "libsieve/service/state/pauses.hpp"
 #include "libsieve/util/results/unfinished.hpp"

@@ -17,7 +17,7 @@
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/kernel/host/libbpf_log.hpp"
-#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/config/values/configuration.hpp"
 #include "libsieve/service/contact/manager.hpp"
 #include "libsieve/util/text/printable.hpp"
 #include "xdp-sieve/arguments/command.hpp"

@@ -10,8 +10,8 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
-#include "libsieve/service/config/configuration_secrets.hpp"
 #include "libsieve/service/config/configuration_text.hpp"
+#include "libsieve/service/config/values/configuration_secrets.hpp"
 #include "libsieve/util/system/unique_fd.hpp"
 #include "libsieve/util/system/write_all.hpp"
 #include "unit/control/files.hpp"

@@ -8,7 +8,7 @@
 #include "libsieve/fleet/manifest/signing_key.hpp"
 #include "libsieve/fleet/servers/etcd_client.hpp"
 #include "libsieve/fleet/servers/object_store.hpp"
-#include "libsieve/service/config/fleet_configuration.hpp"
+#include "libsieve/service/config/values/fleet_configuration.hpp"
 #include "libsieve/util/results/result.hpp"
 
 namespace sieve::fleet {

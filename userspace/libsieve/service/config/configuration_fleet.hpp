@@ -3,7 +3,7 @@
 #pragma once
 
 #include "libsieve/service/config/configuration_keys.hpp"
-#include "libsieve/service/config/fleet_configuration.hpp"
+#include "libsieve/service/config/values/fleet_configuration.hpp"
 
 namespace sieve::service {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "libsieve/service/config/configuration.hpp"
 #include "libsieve/service/config/configuration_keys.hpp"
+#include "libsieve/service/config/values/configuration.hpp"
 
 namespace sieve::service {
 

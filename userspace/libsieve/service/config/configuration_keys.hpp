@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "libsieve/service/config/configuration_section.hpp"
-#include "libsieve/service/config/duration.hpp"
-#include "libsieve/service/config/source_spec.hpp"
 #include "libsieve/service/config/toml_text.hpp"
+#include "libsieve/service/config/values/duration.hpp"
+#include "libsieve/service/config/values/source_spec.hpp"
 
 namespace sieve::service {
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/config/values/configuration.hpp"
 #include "libsieve/util/results/result.hpp"
 
 namespace sieve::service {

@@ -7,7 +7,7 @@
 #include <fmt/core.h>
 
 #include "libsieve/feeds/text/key_text.hpp"
-#include "libsieve/service/config/duration.hpp"
+#include "libsieve/service/config/values/duration.hpp"
 #include "libsieve/util/text/closest_word.hpp"
 #include "libsieve/util/text/number.hpp"
 #include "libsieve/util/text/printable.hpp"

@@ -3,7 +3,7 @@
 
 #include "libsieve/service/config/configuration_access.hpp"
 #include "libsieve/service/config/configuration_sources.hpp"
-#include "libsieve/service/config/listen_address.hpp"
+#include "libsieve/service/config/values/listen_address.hpp"
 #include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service {

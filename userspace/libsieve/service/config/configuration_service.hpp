@@ -2,8 +2,8 @@
 // [service] of the configuration: what is about the host as a whole.
 #pragma once
 
-#include "libsieve/service/config/configuration.hpp"
 #include "libsieve/service/config/configuration_keys.hpp"
+#include "libsieve/service/config/values/configuration.hpp"
 
 namespace sieve::service {
 

@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "libsieve/service/config/configuration.hpp"
 #include "libsieve/service/config/configuration_keys.hpp"
+#include "libsieve/service/config/values/configuration.hpp"
 
 namespace sieve::service {
 

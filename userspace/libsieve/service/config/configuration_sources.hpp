@@ -2,8 +2,8 @@
 // The sources of a set's list, and of the data of countries and networks.
 #pragma once
 
-#include "libsieve/service/config/configuration.hpp"
 #include "libsieve/service/config/configuration_keys.hpp"
+#include "libsieve/service/config/values/configuration.hpp"
 
 namespace sieve::service {
 

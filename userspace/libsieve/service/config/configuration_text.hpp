@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/config/values/configuration.hpp"
 
 namespace sieve::service {
 

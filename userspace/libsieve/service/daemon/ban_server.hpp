@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/config/values/configuration.hpp"
 #include "libsieve/service/contact/ban_talk.hpp"
 #include "libsieve/service/daemon/live_sets.hpp"
 #include "libsieve/service/monitor/log.hpp"

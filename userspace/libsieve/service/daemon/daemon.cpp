@@ -13,7 +13,7 @@
 
 #include "libsieve/control/keys/expire_keys.hpp"
 #include "libsieve/service/config/configuration_reader.hpp"
-#include "libsieve/service/config/configuration_secrets.hpp"
+#include "libsieve/service/config/values/configuration_secrets.hpp"
 #include "libsieve/service/daemon/broken_off.hpp"
 #include "libsieve/service/live/range_set_configuration.hpp"
 #include "libsieve/service/monitor/process_usage.hpp"

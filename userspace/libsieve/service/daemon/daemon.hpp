@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "libsieve/control/access/kernel.hpp"
-#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/config/values/configuration.hpp"
 #include "libsieve/service/contact/manager.hpp"
 #include "libsieve/service/daemon/ban_server.hpp"
 #include "libsieve/service/daemon/bounded_host_addresses.hpp"

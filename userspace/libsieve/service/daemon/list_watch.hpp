@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/config/values/configuration.hpp"
 #include "libsieve/service/daemon/event_loop.hpp"
 #include "libsieve/service/daemon/watch_points.hpp"
 #include "libsieve/service/monitor/log.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "libsieve/control/real_kernel.hpp"
-#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/config/values/configuration.hpp"
 #include "libsieve/service/contact/manager.hpp"
 #include "libsieve/service/monitor/exposer.hpp"
 #include "libsieve/service/monitor/log.hpp"

@@ -14,7 +14,7 @@
 #include <semaphore>
 #include <vector>
 
-#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/config/values/configuration.hpp"
 #include "libsieve/service/daemon/event_loop.hpp"
 #include "libsieve/service/daemon/schedule.hpp"
 #include "libsieve/service/daemon/worker.hpp"

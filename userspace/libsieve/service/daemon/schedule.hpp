@@ -17,7 +17,7 @@
 #include <set>
 #include <string>
 
-#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/config/values/configuration.hpp"
 #include "libsieve/service/reconcile/cycle.hpp"
 #include "libsieve/service/sources/backoff.hpp"
 

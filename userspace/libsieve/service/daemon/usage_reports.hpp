@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "libsieve/control/access/kernel.hpp"
-#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/config/values/configuration.hpp"
 #include "libsieve/service/live/live_updater.hpp"
 #include "libsieve/service/monitor/log.hpp"
 #include "libsieve/service/monitor/statistics.hpp"

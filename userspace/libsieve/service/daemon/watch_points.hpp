@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/config/values/configuration.hpp"
 
 namespace sieve::service {
 

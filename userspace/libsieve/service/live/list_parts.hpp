@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/config/values/configuration.hpp"
 #include "libsieve/service/lists/timed_entry.hpp"
 #include "libsieve/service/lists/timed_list.hpp"
 

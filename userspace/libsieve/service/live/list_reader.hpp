@@ -11,7 +11,7 @@
 
 #include <tl/expected.hpp>
 
-#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/config/values/configuration.hpp"
 #include "libsieve/service/lists/timed_entry.hpp"
 #include "libsieve/service/sources/sandbox.hpp"
 

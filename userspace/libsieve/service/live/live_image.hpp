@@ -11,7 +11,7 @@
 #include "libsieve/control/access/kernel.hpp"
 #include "libsieve/control/spec/observer.hpp"
 #include "libsieve/image/image.hpp"
-#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/config/values/configuration.hpp"
 #include "libsieve/service/lists/timed_entry.hpp"
 #include "libsieve/service/lists/timed_list.hpp"
 #include "libsieve/service/safety/guards.hpp"

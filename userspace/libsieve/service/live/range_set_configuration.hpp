@@ -8,7 +8,7 @@
 
 #include <string>
 
-#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/config/values/configuration.hpp"
 #include "libsieve/util/results/result.hpp"
 
 namespace sieve::service::live {

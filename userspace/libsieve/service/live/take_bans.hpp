@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/config/values/configuration.hpp"
 #include "libsieve/service/lists/ban.hpp"
 #include "libsieve/service/safety/host_addresses.hpp"
 #include "libsieve/service/state/ban_ledger.hpp"

@@ -20,7 +20,7 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/service/config/listen_address.hpp"
+#include "libsieve/service/config/values/listen_address.hpp"
 #include "libsieve/util/system/event.hpp"
 #include "libsieve/util/system/unique_fd.hpp"
 #include "libsieve/util/text/printable.hpp"

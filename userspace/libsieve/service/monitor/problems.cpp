@@ -6,7 +6,7 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/service/config/duration.hpp"
+#include "libsieve/service/config/values/duration.hpp"
 #include "libsieve/service/monitor/words.hpp"
 
 namespace sieve::service::watching {

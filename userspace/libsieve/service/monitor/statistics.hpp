@@ -18,7 +18,7 @@
 
 #include "libsieve/control/access/kernel.hpp"
 #include "libsieve/control/query/sample.hpp"
-#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/config/values/configuration.hpp"
 #include "libsieve/service/monitor/fleet_standing.hpp"
 #include "libsieve/service/monitor/totals.hpp"
 #include "libsieve/service/reconcile/cycle.hpp"

@@ -14,7 +14,7 @@
 
 #include "libsieve/control/access/kernel.hpp"
 #include "libsieve/control/spec/observer.hpp"
-#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/config/values/configuration.hpp"
 #include "libsieve/service/reconcile/reconcile.hpp"
 #include "libsieve/service/reconcile/refresh.hpp"
 #include "libsieve/service/safety/host_addresses.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "libsieve/control/spec/observer.hpp"
-#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/config/values/configuration.hpp"
 #include "libsieve/service/state/state_directory.hpp"
 
 namespace sieve::service {

@@ -20,7 +20,7 @@
 #include "libsieve/control/spec/warning.hpp"
 #include "libsieve/control/table/change_table.hpp"
 #include "libsieve/control/table/rejoin.hpp"
-#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/config/values/configuration.hpp"
 #include "libsieve/service/sources/gather.hpp"
 #include "libsieve/service/state/pauses.hpp"
 #include "libsieve/service/state/state_directory.hpp"

@@ -11,7 +11,7 @@
 
 #include "libsieve/control/spec/observer.hpp"
 #include "libsieve/feeds/feed.hpp"
-#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/config/values/configuration.hpp"
 #include "libsieve/service/safety/guards.hpp"
 #include "libsieve/service/sources/sandbox.hpp"
 #include "libsieve/service/state/state_directory.hpp"

@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/config/values/configuration.hpp"
 #include "libsieve/service/state/source_provenance.hpp"
 
 namespace sieve::service {

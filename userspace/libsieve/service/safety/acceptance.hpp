@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/config/values/configuration.hpp"
 #include "libsieve/service/safety/guards.hpp"
 #include "libsieve/service/state/refusals.hpp"
 #include "libsieve/service/state/state_directory.hpp"

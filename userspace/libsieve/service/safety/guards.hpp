@@ -12,7 +12,7 @@
 #include "libsieve/feeds/feed.hpp"
 #include "libsieve/filters/prefixes/address_set.hpp"
 #include "libsieve/image/image.hpp"
-#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/config/values/configuration.hpp"
 #include "libsieve/service/safety/host_addresses.hpp"
 #include "libsieve/service/state/refusals.hpp"
 

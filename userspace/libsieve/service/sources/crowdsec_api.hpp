@@ -11,7 +11,7 @@
 
 #include <tl/expected.hpp>
 
-#include "libsieve/service/config/source_spec.hpp"
+#include "libsieve/service/config/values/source_spec.hpp"
 #include "libsieve/service/sandbox/child_messages.hpp"
 #include "libsieve/service/sources/gather.hpp"
 

@@ -6,7 +6,7 @@
 
 #include <tl/expected.hpp>
 
-#include "libsieve/service/config/configuration.hpp"
+#include "libsieve/service/config/values/configuration.hpp"
 #include "libsieve/service/lists/decisions.hpp"
 #include "libsieve/service/sources/crowdsec_stream.hpp"
 #include "libsieve/service/sources/gather.hpp"

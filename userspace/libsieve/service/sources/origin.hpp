@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "libsieve/service/config/source_spec.hpp"
+#include "libsieve/service/config/values/source_spec.hpp"
 #include "libsieve/service/sandbox/confine.hpp"
 #include "libsieve/util/results/result.hpp"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "libsieve/service/config/source_spec.hpp"
+#include "libsieve/service/config/values/source_spec.hpp"
 #include "libsieve/service/lists/timed_entry.hpp"
 #include "libsieve/service/sources/gather.hpp"
 #include "libsieve/util/results/result.hpp"

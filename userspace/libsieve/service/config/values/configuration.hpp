@@ -14,8 +14,8 @@
 #include "libsieve/control/spec/set_spec.hpp"
 #include "libsieve/control/spec/table_spec.hpp"
 #include "libsieve/keys/address_range.hpp"
-#include "libsieve/service/config/fleet_configuration.hpp"
-#include "libsieve/service/config/source_spec.hpp"
+#include "libsieve/service/config/values/fleet_configuration.hpp"
+#include "libsieve/service/config/values/source_spec.hpp"
 
 namespace sieve::service {
 

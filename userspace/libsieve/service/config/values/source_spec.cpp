@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/service/config/source_spec.hpp"
+#include "libsieve/service/config/values/source_spec.hpp"
 
 #include "libsieve/service/download/url.hpp"
 #include "libsieve/util/text/printable.hpp"

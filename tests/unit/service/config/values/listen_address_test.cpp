@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/service/config/listen_address.hpp"
+#include "libsieve/service/config/values/listen_address.hpp"
 
 #include <gtest/gtest.h>
 
