@@ -766,6 +766,18 @@ TEST_F(CycleTest, ANewActionAwaitsAListWithoutASourceThatLeaves) {
     EXPECT_EQ(kernel.running.table.find("a")->action, SIEVE_ACTION_DROP);
 }
 
+// The list stays that of its sources.
+TEST_F(CycleTest, ANewActionDoesNotAwaitAListWithOtherExceptions) {
+    SetConfiguration& set = configuration.sets[0];
+    set.action = control::WantedAction{SIEVE_ACTION_PASS};
+    set.feed.except = files.feed("except.txt", {"192.0.2.2"});
+    done();
+    set.action = control::WantedAction{SIEVE_ACTION_DROP};
+    set.feed.except.clear();
+    EXPECT_FALSE(done({.ask = Ask::nothing, .on_failure = OnFailure::go_on}).sets[0].action_waits);
+    EXPECT_EQ(kernel.running.table.find("a")->action, SIEVE_ACTION_DROP);
+}
+
 // The set was one that changes in place until the configuration was changed.
 TEST_F(CycleTest, AnImageWhoseListHasChangedSinceWaitsForTheList) {
     const CycleReport before = done();

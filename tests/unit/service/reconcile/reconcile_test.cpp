@@ -271,6 +271,18 @@ TEST_F(Reconcile, WhatIsInForceGoesOnWithoutAMissingFriend) {
     hook = only_hook();
     EXPECT_TRUE(hook.default_waits());
     EXPECT_FALSE(hook.default_before);
+    // What was dropped until now would pass, so sets that go stay as well.
+    run("old");
+    hook = only_hook();
+    EXPECT_EQ(hook.names(), (std::vector<std::string>{"a", "b", "old"}));
+    ASSERT_TRUE(hook.sets[2].kept);
+    EXPECT_EQ(hook.sets[2].action->action, SIEVE_ACTION_DROP);
+    // Not more than a table holds.
+    for (int i = 0; i < SIEVE_MAX_SETS - 3; i++) run("old" + std::to_string(i));
+    run("one more");
+    hook = only_hook();
+    EXPECT_EQ(hook.names().size(), static_cast<std::size_t>(SIEVE_MAX_SETS));
+    EXPECT_TRUE(hook.sets.back().goes);
     // With the friends, all of that comes.
     wanted["friends"] = {WantedFilter::new_build, {}};
     hook = only_hook();

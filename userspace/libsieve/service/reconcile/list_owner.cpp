@@ -23,7 +23,7 @@ namespace {
 // As a record names them, exceptions among them.
 std::set<std::string> sources_now(const SetConfiguration& set) {
     std::set<std::string> all = source_identities(set.sources);
-    if (!all.empty() && !set.feed.except.empty()) all.insert(origin_identity(FileOrigin{set.feed.except}));
+    if (!all.empty() && !set.feed.except.empty()) all.insert(exceptions_identity(set.feed.except));
     return all;
 }
 
@@ -94,9 +94,9 @@ bool move_all_of(const SetConfiguration& set, const std::string& from, const std
 } // namespace
 
 bool is_of_other_sources(const SetRecord& record, const SetConfiguration& set) {
-    const std::set<std::string> now = sources_now(set);
+    const std::set<std::string> now = source_identities(set.sources);
     return !now.empty() && std::ranges::any_of(record.sources, [&](const SourceProvenance& source) {
-        return !now.contains(source.source);
+        return source.source != record.exceptions && !now.contains(source.source);
     });
 }
 

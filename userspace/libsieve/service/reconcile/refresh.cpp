@@ -179,6 +179,7 @@ tl::expected<Examined, GatherFailure> examine(const SetConfiguration& set, const
     if (auto* unchanged = std::get_if<UnchangedList>(&done)) {
         examined.provenance_changed = !same_sources(examined.before->sources, unchanged->known.sources);
         examined.before->sources = std::move(unchanged->known.sources);
+        examined.before->exceptions = exceptions_identity(set.feed.except);
         return examined;
     }
     examined.read = std::move(std::get<ReadList>(done));
@@ -240,6 +241,7 @@ Result<SetRecord> build_image(const SetConfiguration& set, const Examined& exami
     record.left_out = examined.left_out;
     if (examined.accepted) record.accepted = digest_of_what_was_read(read);
     record.sources = read.known.sources;
+    record.exceptions = exceptions_identity(set.feed.except);
     SIEVE_TRY(state.stage(set.name, built->image, read.list ? read.records.get() : -1, built->exact));
     return record;
 }

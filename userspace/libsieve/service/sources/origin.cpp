@@ -145,6 +145,10 @@ std::string origin_identity(const Origin& origin) {
     return origin_name(origin) + (hidden.empty() ? "" : " #" + digest_of(hidden).substr(0, digits));
 }
 
+std::string exceptions_identity(const std::string& path) {
+    return path.empty() ? std::string() : origin_identity(FileOrigin{path});
+}
+
 bool may_be_image(const Origin& origin) {
     if (const auto* http = std::get_if<HttpOrigin>(&origin)) return http->image;
     if (const auto* command = std::get_if<CommandOrigin>(&origin)) return command->image;

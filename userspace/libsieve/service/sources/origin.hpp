@@ -56,6 +56,9 @@ using Origin = std::variant<FileOrigin, HttpOrigin, CommandOrigin, OpenOrigin>;
 // cannot be looked at.
 [[nodiscard]] std::set<std::string> source_identities(const std::vector<SourceSpec>& sources);
 
+// The identity of the file of exceptions at that path; empty where there is none.
+[[nodiscard]] std::string exceptions_identity(const std::string& path);
+
 // Whether what comes from there may be a filter image. Files of this host may be.
 [[nodiscard]] bool may_be_image(const Origin& origin);
 

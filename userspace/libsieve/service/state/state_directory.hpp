@@ -60,6 +60,7 @@ struct SetRecord {
     std::vector<std::string> left_out{};
     std::string accepted{}; // list_digest, if a person accepted the list, which a guard had refused
     std::vector<SourceProvenance> sources{};
+    std::string exceptions{}; // which of them is the file of exceptions, by its identity; empty: none
     std::string action{}; // digest of action_text(), as it was in force with this list; empty: unknown
 };
 
