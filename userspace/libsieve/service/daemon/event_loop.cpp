@@ -7,6 +7,8 @@
 
 #include <fmt/core.h>
 
+#include "libsieve/util/system/memory_reserve.hpp"
+
 namespace sieve::service {
 
 namespace {
@@ -16,8 +18,10 @@ using Call = std::function<void()>;
 // Timers may be late by that much.
 constexpr std::uint64_t accuracy = 1000; // in microseconds
 
+// An exception would leave what it began half done, so it ends the daemon, and what is in force stays.
 void call(void* what) noexcept {
     (*static_cast<Call*>(what))();
+    keep_memory_in_reserve();
 }
 
 int take_io(sd_event_source*, int, std::uint32_t, void* what) {
@@ -52,6 +56,7 @@ void EventSource::unset() {
 Result<EventLoop> EventLoop::make() {
     sd_event* event = nullptr;
     if (const int result = ::sd_event_new(&event); result < 0) return no_loop("sd_event_new", result);
+    keep_memory_in_reserve();
     return EventLoop(event);
 }
 
