@@ -15,6 +15,7 @@
 #include <sieve/exact_table.h>
 
 #include "bpf/bounded.hpp"
+#include "bpf/images.hpp"
 #include "libsieve/analysis/binomial.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
@@ -81,7 +82,19 @@ bool has_image_model(sieve_kind kind) {
     return false;
 }
 
-class Differential : public testing::TestWithParam<Case> {};
+class Differential : public testing::TestWithParam<Case> {
+  protected:
+    // The kernel verifies each hook's program once for all cases.
+    static void SetUpTestSuite() {
+        for (const HookPoint point : {HookPoint::xdp, HookPoint::egress})
+            scratches_.push_back(test::value_or_fail(Scratch::load(false, point)));
+    }
+    static void TearDownTestSuite() { scratches_.clear(); }
+
+    static std::vector<Scratch> scratches_;
+};
+
+std::vector<Scratch> Differential::scratches_;
 
 TEST_P(Differential, AllFourAgree) {
     const Case& c = GetParam();
@@ -109,14 +122,9 @@ TEST_P(Differential, AllFourAgree) {
 
     const auto map = FilterMap::create(image, "differential");
     ASSERT_TRUE(map) << map.error().message;
-    std::vector<Scratch> scratches; // each hook's program
-    for (const HookPoint point : {HookPoint::xdp, HookPoint::egress}) {
-        auto scratch = Scratch::load(false, point);
-        ASSERT_TRUE(scratch) << scratch.error().message;
-        const Status loaded =
-            scratch->table().replace({.sets = {{.name = "differential", .map_fd = map->fd()}}});
-        ASSERT_TRUE(loaded) << loaded.error().message;
-        scratches.push_back(std::move(*scratch));
+    for (const Scratch& scratch : scratches_) {
+        const Status put = scratch.table().replace({.sets = {{.name = "differential", .map_fd = map->fd()}}});
+        ASSERT_TRUE(put) << put.error().message;
     }
 
     packets::Carrier carrier;
@@ -135,7 +143,7 @@ TEST_P(Differential, AllFourAgree) {
         const bool member = exact.contains(exact_form(key));
         const bool asked = image.contains(key);
         bool dropped = false;
-        for (const Scratch& scratch : scratches) {
+        for (const Scratch& scratch : scratches_) {
             const auto verdict = scratch.run(carrier.carry(key, c.fields));
             ASSERT_TRUE(verdict) << verdict.error().message;
             dropped = *verdict == SIEVE_VERDICT_DROP;

@@ -119,13 +119,16 @@ class MarkedMap {
     std::uint64_t waits_ = 0;
 };
 
-/// A program in service that has one set, and packets for it.
+/// A program in service that has one set at a time, and packets for it. The kernel verifies it once.
 class Service {
   public:
-    explicit Service(const MarkedMap& map, HookPoint point = HookPoint::xdp)
-        : scratch_(value_or_fail(Scratch::load(false, point))) {
+    explicit Service(HookPoint point = HookPoint::xdp)
+        : scratch_(value_or_fail(Scratch::load(false, point))) {}
+
+    /// From now on it has this set, and packets ask.
+    void put(const MarkedMap& map) {
         const Status done = scratch_.table().replace({.sets = {{.name = "marks", .map_fd = map.fd()}}});
-        EXPECT_TRUE(done) << done.error().message;
+        ASSERT_TRUE(done) << done.error().message;
         serve(true);
     }
     /// Else it is a controller that asks.
@@ -144,13 +147,14 @@ class HitMarks : public testing::TestWithParam<HookPoint> {};
 
 TEST_P(HitMarks, AreThoseOfTheKeysThatPacketsHad) {
     std::mt19937_64 random(1);
+    Service service(GetParam());
     for (const std::size_t keys : {1, 3, 40, 5'000, 100'000, 300'000}) {
         Addresses members, asked;
         const std::size_t count = bounded(keys);
         while (members.size() < count) members.insert(random_ipv4(random));
         while (members.size() < count + (count + 3) / 4) members.insert(random_ipv6(random));
         MarkedMap map(set_of(members));
-        Service service(map, GetParam());
+        service.put(map);
         ASSERT_TRUE(map.marked().empty());
 
         const std::size_t one_in = 1 + members.size() / 3'000;
@@ -266,6 +270,7 @@ void stay_while_keys_move(bool ipv6) {
     const auto draw = [&] { return ipv6 ? random_ipv6(random) : random_ipv4(random); };
     std::uint64_t waits = 0;
     const KeySet none(SIEVE_FIELD_SRC);
+    Service service;
     for (std::size_t round = 0; round < bounded(30); round++) {
         Addresses members;
         while (members.size() < stay) members.insert(draw());
@@ -279,7 +284,7 @@ void stay_while_keys_move(bool ipv6) {
                 in_vain++;
         }
         ASSERT_GT(guests.size(), 2U);
-        Service service(map);
+        service.put(map);
         Addresses asked;
         std::vector<uint128> order(members.begin(), members.end());
         std::shuffle(order.begin(), order.end(), random);

@@ -17,8 +17,9 @@ Image image_of_keys(KeySet keys, std::uint64_t seed, double bits_per_key, sieve_
     options.seed = seed;
     options.threads = 1;
     options.kind.kind = kind;
-    if (kind == SIEVE_KIND_BLOCKED) options.kind.rounds = 1; // good enough for tests that ignore the rate
-    options.trials = 20'000;                                 // enough for small sets, and quick
+    // Good enough for tests that ignore how low the rate is.
+    if (kind == SIEVE_KIND_BLOCKED || kind == SIEVE_KIND_BLOOM) options.kind.rounds = 1;
+    options.trials = 20'000; // enough for small sets, and quick
     options.label = "test";
     return value_or_fail(build_set(std::move(keys), options, [](std::string_view, double) {})).image;
 }
