@@ -366,16 +366,24 @@ for file in selftests vm; do make --no-print-directory -s -C "tests/$file" all; 
 selftests="$(make --no-print-directory -s -C tests/selftests --eval 'names: ; @echo $''(TEST_PROGS)' names) $(
     cd tests/selftests && echo ../vm/*.sh)"
 
-# choose_tests SERIES FOLDER: writes what that guest runs: a filter for GoogleTest, and scripts for the selftests.
+# choose_tests SERIES FOLDER: writes what that guest runs: a filter for GoogleTest, scripts for the selftests, and
+# which of their tests it leaves out.
 choose_tests() {
-    local name gtest_filter='*' chosen=$selftests
+    local name script gtest_filter='*' chosen=$selftests
+    : >"$2/left_out"
     if ! $all; then
-        for name in $(left_out "$1" selftests); do
-            case " $selftests " in
-            *" $name "*) chosen=$(tr ' ' '\n' <<<"$chosen" | grep -vxF "$name" | tr '\n' ' ') ;;
-            *) die "tests/vm/host-only names $name, which is no selftest" ;;
-            esac
-        done
+        while read -r name; do
+            script=${name%%: *}
+            [[ " $selftests " == *" $script "* ]] ||
+                die "tests/vm/host-only names $script, which is no selftest"
+            if [ "$name" = "$script" ]; then
+                chosen=$(tr ' ' '\n' <<<"$chosen" | grep -vxF "$name" | tr '\n' ' ')
+            else
+                grep -qF "\"${name#*: }\"" "tests/selftests/$script" ||
+                    die "tests/vm/host-only names a test of $script that it does not have: ${name#*: }"
+                echo "${script##*/}: ${name#*: }" >>"$2/left_out"
+            fi
+        done < <(left_out "$1" selftests)
         while read -r name; do
             build/bpf-tests --gtest_list_tests --gtest_filter="$name" | grep '^  ' >/dev/null ||
                 die "tests/vm/host-only names $name, which is no test of build/bpf-tests"
