@@ -34,6 +34,12 @@ trap 'exit 130' INT
 trap 'exit 141' PIPE
 trap 'exit 143' TERM
 
+# note_processor_time: sets processor_time to the milliseconds that the commands of this shell have taken.
+note_processor_time() {
+    times >"$WORK/times" # in a subshell, `times` would tell of that one
+    processor_time=$(awk 'NR == 2 { gsub("[ms]", " "); print int(($1 * 60 + $2 + $3 * 60 + $4) * 1000) }' "$WORK/times")
+}
+
 failed=0 passed=0 number=0
 echo "KTAP version 1"
 echo "1..$#"
@@ -41,6 +47,8 @@ for program in "$@"; do
     number=$((number + 1))
     status=0
     started=$SECONDS
+    note_processor_time
+    before=$processor_time
     # SIGTERM comes first, so that the program can clean up. It runs in the background, because a waiting shell hears
     # signals.
     timeout --kill-after=60 "$timeout" "./$program" >"$WORK/output" 2>&1 &
@@ -50,7 +58,8 @@ for program in "$@"; do
     wait "$program_job" || status=$?
     program_job=
     wait "$printer"
-    echo "# $program took $((SECONDS - started)) s"
+    note_processor_time
+    echo "# $program took $((SECONDS - started)) s, processors $(((processor_time - before) / 1000)) s"
     case $status in
     0)
         passed=$((passed + 1))
