@@ -47,6 +47,14 @@ trap 'exit 130' INT
 trap 'exit 141' PIPE
 trap 'exit 143' TERM
 
+# The suites start python3 many hundred times. Debian's has the packages that they import. What else the PATH may
+# have first, such as a version manager's script, starts dozens of processes each time.
+if [ -x /usr/bin/python3 ]; then
+    mkdir "$WORK/bin"
+    ln -s /usr/bin/python3 "$WORK/bin/python3"
+    PATH=$WORK/bin:$PATH
+fi
+
 # note_processor_time: sets processor_time to the seconds that all commands of this shell have taken.
 note_processor_time() {
     local file=$WORK/times.$BASHPID
