@@ -603,6 +603,54 @@ TEST_F(WatchedFileTest, ABrokenListChangesNothing) {
     EXPECT_TRUE(updater->state().in_step);
 }
 
+// To count the lines of each address takes more than a list that somebody wrote to that end is worth.
+TEST_F(WatchedFileTest, OneAddressOverAndOverIsOnTheListAsLongAsALineHasIt) {
+    std::vector<std::string> lines(150, "192.0.2.1");
+    lines.emplace_back("192.0.2.2");
+    write(lines);
+    const auto updater = open(file_set(path));
+    put_in_force();
+    settle(*updater);
+    EXPECT_EQ(updater->state().timed_entries, 101U);
+    const auto changes_to = [&](std::vector<std::string> now) {
+        write(now);
+        updater->wake();
+        settle(*updater);
+        EXPECT_TRUE(updater->state().in_step);
+    };
+    lines.resize(120);
+    changes_to(lines);
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    EXPECT_FALSE(in_force_has("192.0.2.2"));
+    changes_to({"192.0.2.1", "192.0.2.3"}); // 119 lines go, and one of them is on no list
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    EXPECT_EQ(updater->state().timed_entries, 2U);
+    changes_to({"192.0.2.3"});
+    EXPECT_FALSE(in_force_has("192.0.2.1"));
+    lines.assign(100, "192.0.2.3");
+    changes_to(lines);
+    lines.resize(101, "192.0.2.3");
+    changes_to(lines);
+    changes_to({"192.0.2.4"});
+    EXPECT_FALSE(in_force_has("192.0.2.3"));
+}
+
+TEST_F(LiveUpdaterTest, DecisionsWithoutEndAboutOneAddressAreRefused) {
+    const auto updater = open(stream_set());
+    put_in_force();
+    answer = Decisions{};
+    for (std::uint64_t id = 1; id <= 2001; id++)
+        answer->added.push_back(entry("192.0.2.1", entry_id(id, 0), now + 1h));
+    settle(*updater);
+    EXPECT_FALSE(in_force_has("192.0.2.1"));
+    ASSERT_NE(last(LiveEvent::What::failed), nullptr);
+    expect_error(*last(LiveEvent::What::failed)->error, ErrorKind::bad_input);
+    answer->added.resize(1000);
+    now += 1min;
+    settle(*updater);
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+}
+
 TEST_F(WatchedFileTest, WhatChangedWhileNobodyLookedIsFoundAtTheStart) {
     write({"192.0.2.1", "192.0.2.2"});
     {

@@ -41,7 +41,8 @@ struct PrefixHash {
 // "192.0.2.7" or "192.0.2.0/24".
 [[nodiscard]] std::string prefix_text(const Prefix& prefix);
 
-// The same prefix may have several timed entries; it stays on the list until the last of them has gone.
+// The same prefix may have several timed entries; it stays on the list until the last of them has gone. Each
+// is found by a walk past the others, so they should be few.
 struct TimedEntry {
     Prefix prefix;
     std::uint64_t id = 0; // tells one timed entry of a prefix from another: entry_id() of a decision

@@ -153,6 +153,13 @@ std::uint64_t TimedList::count(const Prefix& prefix) const {
     return count;
 }
 
+std::uint64_t TimedList::count(const Prefix& prefix, Part part) const {
+    std::uint64_t count = 0;
+    for (std::size_t at = home(prefix); slots_[at] != none; at = next(at))
+        if (has(slots_[at], prefix) && part_of(detail(known_at(slots_[at])).id) == part) count++;
+    return count;
+}
+
 std::optional<TimedEntry> TimedList::find(const Prefix& prefix, std::uint64_t id) const {
     const std::size_t at = slot_of(prefix, id);
     return at < slots_.size() ? std::optional(timed_entry_at(slots_[at])) : std::nullopt;

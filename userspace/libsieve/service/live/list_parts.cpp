@@ -11,14 +11,14 @@ std::set<Part> parts_of(const SetConfiguration& set) {
     return parts;
 }
 
-std::uint64_t entries_in(const TimedList& list, Part part) {
+std::uint64_t prefixes_in(const TimedList& list, Part part) {
     std::uint64_t entries = 0;
     for (unsigned origin = 0; origin <= list_origin; origin++) {
         const auto code = static_cast<std::uint8_t>(origin);
         if (part_of(entry_id(0, code)) == part)
             entries += list.timed_entries(true, code) + list.timed_entries(false, code);
     }
-    return entries;
+    return entries == list.timed_entries() ? list.prefixes() : entries;
 }
 
 TimedList part_alone(const TimedList& list, Part part) {

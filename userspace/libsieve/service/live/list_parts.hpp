@@ -16,8 +16,9 @@ namespace sieve::service::live {
 // Those of the set's sources.
 [[nodiscard]] std::set<Part> parts_of(const SetConfiguration& set);
 
-// The number of timed entries in a part of the list.
-[[nodiscard]] std::uint64_t entries_in(const TimedList& list, Part part);
+// The number of prefixes in a part of the list. Beside other parts, a prefix of several decisions counts
+// several times.
+[[nodiscard]] std::uint64_t prefixes_in(const TimedList& list, Part part);
 
 // That part of the list, alone.
 [[nodiscard]] TimedList part_alone(const TimedList& list, Part part);

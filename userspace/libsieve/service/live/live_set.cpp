@@ -196,20 +196,25 @@ void LiveSet::drop_what_changes_nothing(EntryChange& change) const {
 
 std::optional<Refusal> LiveSet::guard(Part part, const EntryChange& change, bool whole_list) const {
     if (part == Part::bans) return std::nullopt; // who gave them was asked (take_bans.hpp)
-    ListSize before{.entries = entries_in(list_, part)};
-    const auto gone = std::ranges::count_if(
-        change.removed, [&](const TimedEntry& timed_entry) { return part_of(timed_entry.id) == part; });
-    const auto come = std::ranges::count_if(change.added, [&](const TimedEntry& timed_entry) {
-        return !list_.find(timed_entry.prefix, timed_entry.id);
-    });
-    std::uint64_t after = before.entries + static_cast<std::uint64_t>(come) -
-                          std::min(before.entries, static_cast<std::uint64_t>(gone));
+    // The number of the part's timed entries of each prefix that come, less those that go.
+    std::unordered_map<Prefix, std::int64_t, PrefixHash> balance;
+    for (const TimedEntry& timed_entry : change.removed)
+        if (part_of(timed_entry.id) == part) balance[timed_entry.prefix]--;
+    for (const TimedEntry& timed_entry : change.added)
+        if (!list_.find(timed_entry.prefix, timed_entry.id)) balance[timed_entry.prefix]++;
+    ListSize before{.entries = prefixes_in(list_, part)};
+    std::uint64_t after = before.entries;
+    for (const auto& [prefix, difference] : balance) {
+        const auto now = static_cast<std::int64_t>(list_.count(prefix, part));
+        if (now == 0 && difference > 0) after++;
+        if (now > 0 && now + difference <= 0) after--;
+    }
     const bool follows = part == Part::followed && followed_stream(options_.set) != nullptr;
     if (after == 0 && part == Part::followed && !follows && !options_.set.empty)
         return unless_accepted(empty_list(options_.set), part, change, before);
     // Of a list that was lost, only the number of all its prefixes is known.
     if (awaits_sources()) {
-        after += list_.timed_entries() - before.entries;
+        after += list_.prefixes() - std::min<std::uint64_t>(list_.prefixes(), before.entries);
         before.entries = *lost_;
     }
     if (base_.empty() || before.entries == 0) return std::nullopt; // there is nothing to compare with

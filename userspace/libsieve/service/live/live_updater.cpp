@@ -23,10 +23,10 @@
 #include "libsieve/service/lists/ban.hpp"
 #include "libsieve/service/lists/origin_names.hpp"
 #include "libsieve/service/lists/watched_list.hpp"
-#include "libsieve/service/live/list_reader.hpp"
 #include "libsieve/service/live/live_image.hpp"
 #include "libsieve/service/live/range_set.hpp"
 #include "libsieve/service/live/range_set_configuration.hpp"
+#include "libsieve/service/live/whole_lists.hpp"
 #include "libsieve/service/safety/acceptance.hpp"
 #include "libsieve/service/sources/crowdsec_stream.hpp"
 #include "libsieve/service/sources/sandbox.hpp"
@@ -41,13 +41,16 @@ namespace {
 // While another controller holds the lock, or a build is under way.
 constexpr std::chrono::milliseconds soon{20};
 // While lists are read.
-constexpr std::chrono::milliseconds look_at_reader{50};
+constexpr std::chrono::milliseconds look_at_lists{50};
 constexpr std::chrono::seconds retry{5};
 // A ledger of bans that changed without a word.
 constexpr std::chrono::seconds look_at_bans{10};
 // A clock that moved by less was not set, but kept right.
 constexpr std::chrono::seconds clock_is_set{2};
 constexpr std::uint64_t most_list_bytes = std::uint64_t{1} << 30;
+// Of lines with one address, and of decisions about one: each is found by a walk past the others.
+constexpr std::uint64_t most_lines_of_one = 100;
+constexpr std::uint64_t most_decisions_of_one = 1000;
 
 // A line that came or went can be told from the others only where each line is an entry.
 bool has_lines(const SetConfiguration& set) {
@@ -84,7 +87,7 @@ class Updater final : public LiveUpdater {
                 if (const auto* file = std::get_if<FileSpec>(&source))
                     files_.emplace_back(file->path, most_list_bytes, has_lines(set_));
         } else if (!sources_of_lists(set_).empty()) {
-            reader_.emplace(set_, settings_.sandbox);
+            whole_lists_.emplace(set_, settings_.sandbox);
             sources_.push_back({Part::lists, CrowdsecStream(set_.refresh)});
         }
     }
@@ -391,12 +394,13 @@ class Updater final : public LiveUpdater {
     // All of them say their whole lists next.
     void ask_for_all(Time at) {
         for (PartSource& source : sources_) source.schedule.restart(at);
-        if (reader_) reader_->forget();
+        if (whole_lists_) whole_lists_->forget();
     }
     [[nodiscard]] bool is_due(const PartSource& source, Time at, bool woken) const {
         if (at >= source.schedule.next_poll()) return true;
         if (source.part == Part::bans) return woken;
-        return source.part == Part::lists && (reader_->reads() || (woken && reader_->files_changed()));
+        return source.part == Part::lists &&
+               (whole_lists_->reads() || (woken && whole_lists_->files_changed()));
     }
     void ask(PartSource& source) {
         using Fetch = CrowdsecStream::Fetch;
@@ -406,15 +410,32 @@ class Updater final : public LiveUpdater {
                                                 : settings_.fetch(crowdsec_, fetch, now(), settings_.sandbox);
         if (!answer) return failed(source, std::move(answer.error()));
         if (source.part == Part::followed) {
+            if (const Status few = check_repeats(answer->added); !few)
+                return failed(source, {few.error(), {}});
             tell_left_out(*answer);
             origins_.number(*answer);
         }
         if (take(source, fetch, {std::move(answer->deleted), std::move(answer->added)})) taken(source, fetch);
     }
+    // Nobody decides so often about one address.
+    [[nodiscard]] Status check_repeats(const std::vector<TimedEntry>& added) const {
+        std::unordered_map<Prefix, std::uint64_t, PrefixHash> counts;
+        for (const TimedEntry& timed_entry : added) {
+            const auto [at, is_new] = counts.try_emplace(timed_entry.prefix, 0);
+            if (is_new)
+                at->second = (timed_entry.prefix.is_single() ? live_->list() : ranges_->list())
+                                 .count(timed_entry.prefix);
+            // Those that are on the list may be among them.
+            if (++at->second > 2 * most_decisions_of_one)
+                return bad_input(fmt::format("more than {} decisions about {}, expected fewer",
+                                             most_decisions_of_one, prefix_text(timed_entry.prefix)));
+        }
+        return {};
+    }
     // Begins to, or takes what was read.
     void read_lists(PartSource& source) {
-        if (!reader_->reads()) return reader_->begin();
-        auto done = reader_->result();
+        if (!whole_lists_->reads()) return whole_lists_->begin();
+        auto done = whole_lists_->result();
         if (!done) return;
         if (!*done) {
             if (done->error().error.kind == ErrorKind::changed_meanwhile)
@@ -426,7 +447,7 @@ class Updater final : public LiveUpdater {
             EntryChange lists{.removed = {}, .added = std::move((*done)->entries)};
             if (!take(source, CrowdsecStream::Fetch::whole_list, std::move(lists))) return;
         }
-        reader_->keep();
+        whole_lists_->keep();
         taken(source, CrowdsecStream::Fetch::whole_list);
     }
     void taken(PartSource& source, CrowdsecStream::Fetch fetch) {
@@ -527,8 +548,8 @@ class Updater final : public LiveUpdater {
     // Told, then. Lists are read as a whole, and what is no stream may be empty where the set says so.
     bool refuses_empty_lists() {
         if (set_.empty) return false;
-        const ListSize before{.entries = entries_in(live_->list(), Part::lists) +
-                                         entries_in(ranges_->list(), Part::lists)};
+        const ListSize before{.entries = prefixes_in(live_->list(), Part::lists) +
+                                         prefixes_in(ranges_->list(), Part::lists)};
         const auto refusal = unless_accepted(empty_list(set_), set_, TimedList(), before, state_directory_);
         if (refusal) tell_refusal(set_, *refusal);
         return refusal.has_value();
@@ -580,19 +601,25 @@ class Updater final : public LiveUpdater {
             append(difference.removed, look.difference.removed);
             append(difference.added, look.difference.added);
         }
-        if (whole) {
-            for (WatchedList& file : files_) SIEVE_TRY(file.look(true));
-            return read_whole();
-        }
+        if (whole) return read_all_files();
         if (difference.removed.empty() && difference.added.empty()) {
             live_->nothing_is_refused(Part::followed);
             return true;
         }
-        auto done = live_->change(kernel_, Part::followed, timed_entries_of(difference), observer_);
+        std::optional<EntryChange> change = timed_entries_of(difference);
+        if (!change) return read_all_files();
+        auto done = live_->change(kernel_, Part::followed, std::move(*change), observer_);
         return took(done);
     }
-    // Lines with the same address are its timed entries 0, 1, and so on.
-    [[nodiscard]] EntryChange timed_entries_of(const WatchedList::Difference& difference) const {
+    Result<bool> read_all_files() {
+        for (WatchedList& file : files_) SIEVE_TRY(file.look(true));
+        return read_whole();
+    }
+    // Lines with the same address are its timed entries 0, 1, and so on. Nothing: not all of them are on the
+    // list.
+    [[nodiscard]] std::optional<EntryChange>
+    timed_entries_of(const WatchedList::Difference& difference) const {
+        if (lines_left_out_) return std::nullopt;
         std::unordered_map<Prefix, std::uint64_t, PrefixHash> counts;
         const auto count_of = [&](const Prefix& prefix) -> std::uint64_t& {
             return counts.try_emplace(prefix, live_->list().count(prefix)).first->second;
@@ -601,8 +628,10 @@ class Updater final : public LiveUpdater {
         for (const Prefix& prefix : difference.removed)
             if (std::uint64_t& count = count_of(prefix); count > 0)
                 change.removed.push_back({prefix, --count, never});
-        for (const Prefix& prefix : difference.added)
+        for (const Prefix& prefix : difference.added) {
+            if (count_of(prefix) == most_lines_of_one) return std::nullopt;
             change.added.push_back({prefix, count_of(prefix)++, never});
+        }
         return change;
     }
     // In a child: what is in the files may be anything.
@@ -631,14 +660,18 @@ class Updater final : public LiveUpdater {
             return bad_input(
                 "the list has prefixes or ranges, and only single addresses change in place; expected single "
                 "addresses, or a set without `kind`");
-        TimedList counted;
+        TimedList distinct;
+        std::unordered_map<Prefix, std::uint64_t, PrefixHash> repeated;
         std::vector<TimedEntry> all;
         all.reserve(feed.keys.size());
+        lines_left_out_ = false;
         for (std::size_t i = 0; i < feed.keys.size(); i++) {
             const Prefix prefix{address_of_key(feed.keys.at(i), set_.feed.fields)};
-            const TimedEntry timed_entry{prefix, counted.count(prefix), never};
-            counted.add(timed_entry);
-            all.push_back(timed_entry);
+            const std::uint64_t before = distinct.add({prefix, 0, never}) ? 0 : ++repeated[prefix];
+            if (before < most_lines_of_one)
+                all.push_back({prefix, before, never});
+            else
+                lines_left_out_ = true;
         }
         auto done = live_->replace(kernel_, Part::followed, std::move(all), observer_);
         return took(done);
@@ -715,8 +748,8 @@ class Updater final : public LiveUpdater {
             if (ranges_->is_due()) at(std::max(now(), publish_at_));
         }
         for (const PartSource& source : sources_)
-            at(source.part == Part::lists && reader_->reads() ? now() + look_at_reader
-                                                              : source.schedule.next_poll());
+            at(source.part == Part::lists && whole_lists_->reads() ? now() + look_at_lists
+                                                                   : source.schedule.next_poll());
         if (!files_.empty()) at(files_at_);
         if (woken_ || filters_came_) at(now());
         return next;
@@ -731,7 +764,7 @@ class Updater final : public LiveUpdater {
     CrowdsecSpec crowdsec_;
     OriginNames origins_;
     std::optional<BanLedger> bans_;
-    std::optional<ListReader> reader_;
+    std::optional<WholeLists> whole_lists_;
     std::vector<PartSource> sources_; // bans first; none: the set follows its files
     std::vector<WatchedList> files_;
     std::optional<LiveSet> live_;
@@ -750,6 +783,7 @@ class Updater final : public LiveUpdater {
     Time rebuild_at_{};
     Time asked_{};
     bool files_in_step_ = false;
+    bool lines_left_out_ = false; // more lines with one address than the list takes
     bool delayed_ = false;
     std::uint64_t filters_ = 0; // in force, that have the whole list
     bool reconciled_ = false;   // a change has looked at all filters in this step

@@ -17,13 +17,13 @@
 
 namespace sieve::service::live {
 
-class ListReader {
+class WholeLists {
   public:
     // An end of `sandbox.cancel` ends the reading, too.
-    ListReader(SetConfiguration set, SandboxSettings sandbox)
+    WholeLists(SetConfiguration set, SandboxSettings sandbox)
         : set_(std::move(set)), sandbox_(std::move(sandbox)) {}
 
-    struct Lists {
+    struct Content {
         std::vector<TimedEntry> entries; // of Part::lists: addresses, and the prefixes that make up ranges
         std::vector<std::string> remarks;
         bool unchanged = false; // they are as the lists that were kept last, and `entries` is empty
@@ -33,7 +33,7 @@ class ListReader {
     void begin();
     [[nodiscard]] bool reads() const { return reading_.valid(); }
     // What was read, once; nothing: it still reads. Errors: what sources and lists say, after the set's name.
-    [[nodiscard]] std::optional<tl::expected<Lists, GatherFailure>> result();
+    [[nodiscard]] std::optional<tl::expected<Content, GatherFailure>> result();
     // The lists that result() gave are on the list.
     void keep() { kept_ = read_; }
     // The next lists count as new ones.
@@ -43,7 +43,7 @@ class ListReader {
     [[nodiscard]] bool files_changed() const { return stamps() != stamps_; }
 
   private:
-    using Read = tl::expected<std::pair<Lists, KnownList>, GatherFailure>;
+    using Read = tl::expected<std::pair<Content, KnownList>, GatherFailure>;
     using Stamps = std::vector<std::pair<std::string, FileStamp>>;
 
     [[nodiscard]] static Read read(const SetConfiguration& set, const SandboxSettings& sandbox,

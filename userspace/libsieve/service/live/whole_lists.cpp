@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/service/live/list_reader.hpp"
+#include "libsieve/service/live/whole_lists.hpp"
 
 #include <sys/stat.h>
 
@@ -32,21 +32,22 @@ std::vector<TimedEntry> entries_of(const Feed& list, std::uint32_t fields) {
 
 } // namespace
 
-ListReader::Read ListReader::read(const SetConfiguration& set, const SandboxSettings& sandbox,
+WholeLists::Read WholeLists::read(const SetConfiguration& set, const SandboxSettings& sandbox,
                                   std::optional<KnownList> known) {
     auto origins = origins_of(sources_of_lists(set));
     if (!origins) {
         origins.error().message = fmt::format("set {}: {}", set.name, origins.error().message);
         return tl::unexpected(std::move(origins.error()));
     }
-    if (origins->empty()) return std::pair(Lists(), KnownList()); // such as a folder without a file
+    if (origins->empty()) return std::pair(Content(), KnownList()); // such as a folder without a file
     SIEVE_ASSIGN(auto answer, read_in_sandbox({.set = set.name,
                                                .origins = std::move(*origins),
                                                .feed = set.feed,
                                                .known = std::move(known),
                                                .sandbox = sandbox}));
     if (auto* unchanged = std::get_if<UnchangedList>(&answer))
-        return std::pair(Lists{.entries = {}, .remarks = {}, .unchanged = true}, std::move(unchanged->known));
+        return std::pair(Content{.entries = {}, .remarks = {}, .unchanged = true},
+                         std::move(unchanged->known));
     auto& list = std::get<ReadList>(answer);
     if (!list.list)
         return tl::unexpected(
@@ -55,17 +56,17 @@ ListReader::Read ListReader::read(const SetConfiguration& set, const SandboxSett
                               set.name, list.label),
                   {}});
     return std::pair(
-        Lists{.entries = entries_of(*list.list, set.feed.fields), .remarks = std::move(list.remarks)},
+        Content{.entries = entries_of(*list.list, set.feed.fields), .remarks = std::move(list.remarks)},
         std::move(list.known));
 }
 
-void ListReader::begin() {
+void WholeLists::begin() {
     if (reads()) return;
     stamps_ = stamps();
-    reading_ = std::async(std::launch::async, &ListReader::read, set_, sandbox_, kept_);
+    reading_ = std::async(std::launch::async, &WholeLists::read, set_, sandbox_, kept_);
 }
 
-std::optional<tl::expected<ListReader::Lists, GatherFailure>> ListReader::result() {
+std::optional<tl::expected<WholeLists::Content, GatherFailure>> WholeLists::result() {
     if (!reads() || reading_.wait_for(std::chrono::seconds(0)) != std::future_status::ready)
         return std::nullopt;
     Read done = reading_.get();
@@ -74,7 +75,7 @@ std::optional<tl::expected<ListReader::Lists, GatherFailure>> ListReader::result
     return std::move(done->first);
 }
 
-ListReader::Stamps ListReader::stamps() const {
+WholeLists::Stamps WholeLists::stamps() const {
     Stamps all;
     const auto origins = origins_of(sources_of_lists(set_));
     if (!origins) return all;
