@@ -61,7 +61,7 @@ struct SetRecord {
     std::string accepted{}; // list_digest, if a person accepted the list, which a guard had refused
     std::vector<SourceProvenance> sources{};
     std::string exceptions{}; // which of them is the file of exceptions, by its identity; empty: none
-    std::string action{}; // digest of action_text(), as it was in force with this list; empty: unknown
+    std::string action{};     // digest of action_text(), as it was in force with this list; empty: unknown
 };
 
 // A hook that the service put its program or table on. It takes away no other.
