@@ -278,7 +278,7 @@ setup() {
     local tool
     [ "$(id -u)" -eq 0 ] || skip_all "root is needed"
     for tool in ip nsenter python3 bpftool jq; do
-        type -P "$tool" >/dev/null || skip_all "$tool is not installed"
+        command -v "$tool" >/dev/null || skip_all "$tool is not installed"
     done
     [ -x "$SIEVE" ] && [ -e "$OBJECT" ] && [ -e "$TC_OBJECT" ] || skip_all "nothing is built: run make first"
     WORK=$(mktemp -d)
@@ -427,29 +427,6 @@ without_flows() { sed '/"flows": {/,/}/d'; }
 # unchanged STATE: checks that the state is still this one.
 unchanged() {
     diff <(echo "$1") <(state) || fail "something has changed"
-}
-
-# jq, which compiles its library each time that it starts: on an emulated processor that takes longer than verifying and
-# attaching the program. A filter that is only a path is answered without it.
-jq() {
-    local -a arguments=("$@")
-    local quotes=1 answer
-    if [ "$1" = -r ]; then
-        quotes=0
-        shift
-    fi
-    if [ $# -gt 2 ] || ! [[ $1 =~ ^(\.[a-z_][a-z_0-9]*|\.?\[[0-9]+\])+$ ]]; then
-        command jq "${arguments[@]}"
-        return
-    fi
-    answer=$(awk -v path="${1//.\[/[}" -v quotes="$quotes" -f "$here/json_value.awk" "${@:2}" 2>/dev/null) || true
-    if [[ $answer = =* ]]; then
-        echo "${answer#=}"
-    elif [ $# -eq 2 ]; then
-        command jq "${arguments[@]}"
-    else
-        command jq "${arguments[@]}" <<<"${answer#\?}"
-    fi
 }
 
 # counter JQ-PATH: prints one number of `stats`.

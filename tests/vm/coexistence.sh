@@ -14,7 +14,9 @@ image "$WORK/bad.sieve" src 203.0.113.7 2001:db8:bad::7
 
 loader() { inside "$IN" xdp-loader "$@"; }
 
-program_name() { ip -n "$IN" -d link show "$IN_IF" | sed -nE 's/.*prog\/xdp id [0-9]+ name ([^ ]+) .*/\1/p'; }
+program_name() {
+    ip -n "$IN" -j -d link show "$IN_IF" | jq -r '.[0].xdp.prog.name // .[0].xdp.attached[0].prog.name // empty'
+}
 
 # Prints the ids of the programs behind the dispatcher that have this name.
 ids_of() { loader status "$IN_IF" | awk -v name="$1" '$1 == "=>" && $3 == name { print $4 }'; }
@@ -22,11 +24,11 @@ ids_of() { loader status "$IN_IF" | awk -v name="$1" '$1 == "=>" && $3 == name {
 # Prints how many packets the other program has counted.
 seen() {
     await dump_seen
-    sed -nE 's/.*"formatted":\{[^}]*"value":([0-9]+).*/\1/p' "$WORK/seen"
+    jq '.[0].formatted.value // .[0].elements[0].formatted.value' "$WORK/seen"
 }
 # Looking for a name, bpftool opens all maps. It fails if one of them goes away meanwhile.
 dump_seen() {
-    bpftool -j map dump name neighbour_seen >"$WORK/seen" && [[ $(<"$WORK/seen") = "["* ]]
+    bpftool -j map dump name neighbour_seen >"$WORK/seen" && jq -e 'type == "array"' "$WORK/seen" >/dev/null
 }
 
 sieve_status() { sieve --json status "$IN_IF" | jq -r ".interfaces[0].$1"; }
