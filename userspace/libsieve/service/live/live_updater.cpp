@@ -40,8 +40,9 @@ namespace {
 
 // While another controller holds the lock, or a build is under way.
 constexpr std::chrono::milliseconds soon{20};
-// While lists are read.
+// While lists are read, and while one of them is being written.
 constexpr std::chrono::milliseconds look_at_lists{50};
+constexpr std::chrono::seconds until_written{1};
 constexpr std::chrono::seconds retry{5};
 // A ledger of bans that changed without a word.
 constexpr std::chrono::seconds look_at_bans{10};
@@ -439,7 +440,7 @@ class Updater final : public LiveUpdater {
         if (!done) return;
         if (!*done) {
             if (done->error().error.kind == ErrorKind::changed_meanwhile)
-                return source.schedule.restart(now());
+                return source.schedule.restart(now() + until_written);
             return failed(source, std::move(done->error()));
         }
         for (const std::string& text : (*done)->remarks) tell_remark(text);
