@@ -311,6 +311,14 @@ wrong_values() {
     refused 2 ban "$A"
     printf '[[interface]]\nname = "x"\nsets = ["b"]\n[set.b]\nsources = ["bans", "bans"]\n' >"$CONFIG"
     refused 3 sieve apply --check "$CONFIG"
+    # The lists beside a stream are checked, too.
+    echo "$A" >"$WORK/list"
+    printf '[[interface]]\nname = "x"\nsets = ["b"]\n[set.b]\nsources = ["bans", "%s"]\n' "$WORK/list" >"$CONFIG"
+    sieve apply --check "$CONFIG" | grep -qFx "  set b: 1 entry" || fail "the list was not read"
+    echo nonsense >"$WORK/list"
+    refused 3 sieve -q apply --check "$CONFIG"
+    echo 'verify = true' >>"$CONFIG"
+    refused 3 sieve apply --check "$CONFIG"
 }
 
 # A set with three sources. An address is in force as long as one of them has it, and none waits for another.

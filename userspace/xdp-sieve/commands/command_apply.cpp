@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // xdp-sieve apply: makes the host match a configuration, once. A second run has nothing to do.
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -53,6 +54,20 @@ Result<std::vector<service::SetSurvey>> survey(const service::Configuration& con
 }
 
 // Reads everything that there is to read, and changes nothing.
+// The lists that a set has beside a stream can be read without it. How many entries there were with the
+// stream says nothing of them.
+service::Configuration without_streams_beside_lists(service::Configuration configuration) {
+    for (service::SetConfiguration& set : configuration.sets) {
+        std::vector<service::SourceSpec> lists = service::sources_of_lists(set);
+        if (!service::follows_stream(set) || lists.empty()) continue;
+        set.sources = std::move(lists);
+        set.feed.build = control::FeedSpec().build;
+        set.guards.most_growth = std::numeric_limits<double>::infinity();
+        set.guards.most_shrink = 1;
+    }
+    return configuration;
+}
+
 Result<Exit> run_check(const ApplyArguments& arguments, const service::Configuration& configuration,
                        Context& context) {
     const service::StateDirectory state = service::StateDirectory::look(
@@ -235,8 +250,7 @@ Result<Exit> run(ApplyArguments& arguments, Context& context) {
         arguments.path = arguments.named;
     }
     SIEVE_ASSIGN(service::Configuration written, service::load_configuration(arguments.path));
-    SIEVE_ASSIGN(const service::Configuration configuration,
-                 service::live::with_range_sets(std::move(written)));
+    SIEVE_ASSIGN(const service::Configuration configuration, service::live::with_range_sets(written));
     for (const service::SetConfiguration& set : configuration.sets) {
         const std::string lists =
             service::sources_of_lists(set).empty() ? "" : ", and reads what it has besides";
@@ -246,7 +260,11 @@ Result<Exit> run(ApplyArguments& arguments, Context& context) {
                                             set.name, service::source_name(source), lists));
     }
     for (const std::string& exposed : service::exposed_passwords(configuration)) remark(context, exposed);
-    if (arguments.check) return run_check(arguments, configuration, context);
+    if (arguments.check) {
+        SIEVE_ASSIGN(const service::Configuration readable,
+                     service::live::with_range_sets(without_streams_beside_lists(std::move(written))));
+        return run_check(arguments, readable, context);
+    }
     if (arguments.diff) return run_diff(arguments, configuration, context);
     return run_apply(arguments, configuration, context);
 }

@@ -225,14 +225,23 @@ void check_empty(Section& section, const toml::table& table, const SetConfigurat
 
 // What CrowdSec and people decide about, their sets can hold.
 void check_stream(Section& section, const toml::table& table, const SetConfiguration& set) {
+    if (!follows_stream(set)) return;
     const std::uint32_t fields = set.feed.fields;
-    if (!follows_stream(set) || fields == SIEVE_FIELD_SRC || fields == SIEVE_FIELD_DST) return;
-    const toml::node* node = table.get("key");
-    if (node != nullptr)
+    const toml::node* key = table.get("key");
+    if (key != nullptr && fields != SIEVE_FIELD_SRC && fields != SIEVE_FIELD_DST)
         section.mistake(
-            *node, "key",
+            *key, "key",
             fmt::format("expected \"src\" or \"dst\" for a set that follows CrowdSec or bans, found {}",
-                        found(*node)));
+                        found(*key)));
+    if (set.verify)
+        section.mistake(
+            *table.get("verify"), "verify",
+            "a set that follows CrowdSec or bans is exact, so there is nothing to verify; expected "
+            "verify = false");
+    for (const char* size : {"fpr", "memory"})
+        if (table.contains(size))
+            section.mistake(*table.get(size), size,
+                            "a set that follows CrowdSec or bans is exact, and its size follows its list");
 }
 
 const Words<bool> own_address_words{{"refuse", false}, {"skip", true}};
