@@ -200,7 +200,7 @@ class LiveBench {
         json out;
         Decisions decisions;
         out["download"] =
-            cost_of(first.size(), [&] { decisions = fetch(CrowdsecStream::Fetch::whole_list); }).to_json();
+            cost_of(first.size(), [&] { decisions = fetch(SourceSchedule::Fetch::whole_list); }).to_json();
         out["first"] = cost_of(first.size(), [&] {
                            const LiveChange done = value_of(
                                live.replace(kernel_, Part::followed, std::move(decisions.added), {}));
@@ -213,7 +213,7 @@ class LiveBench {
         double change_processor = 0; // with the list and the journal
         const Cost whole = cost_of(added.size() + deleted.size(), [&] {
             out["update_download"] = cost_of(added.size() + deleted.size(), [&] {
-                                         decisions = fetch(CrowdsecStream::Fetch::difference);
+                                         decisions = fetch(SourceSchedule::Fetch::difference);
                                      }).to_json();
             const double before = processor_seconds();
             change = value_of(live.change(kernel_, Part::followed,
@@ -231,7 +231,7 @@ class LiveBench {
         constexpr std::size_t polls = 20;
         out["empty_poll"] = cost_of(polls, [&] {
                                 for (std::size_t i = 0; i < polls; i++)
-                                    (void)fetch(CrowdsecStream::Fetch::difference);
+                                    (void)fetch(SourceSchedule::Fetch::difference);
                             }).to_json();
 
         // One decision after the other.
@@ -265,7 +265,7 @@ class LiveBench {
         SIEVE_ASSIGN(Image image, build_live_image(std::move(order), sandbox_));
         return live.finish_rebuild(kernel_, std::move(image), {});
     }
-    Decisions fetch(CrowdsecStream::Fetch part) {
+    Decisions fetch(SourceSchedule::Fetch part) {
         auto decisions = fetch_decisions(source_, part, service::live::current_time(), sandbox_);
         if (!decisions) fail(decisions.error().error.message);
         return std::move(*decisions);

@@ -31,7 +31,7 @@ namespace {
 using test::await;
 using test::Crowdsec;
 using test::Folder;
-using Fetch = CrowdsecStream::Fetch;
+using Fetch = SourceSchedule::Fetch;
 
 SandboxSettings sandbox() {
     SandboxSettings settings = test::quick_settings();

@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 using test::entry;
 using test::in_process;
 using test::LiveWorld;
-using Fetch = CrowdsecStream::Fetch;
+using Fetch = SourceSchedule::Fetch;
 
 class LiveUpdaterTest : public testing::Test, public LiveWorld {
   protected:

@@ -13,7 +13,7 @@ namespace sieve::service::live {
 namespace {
 
 using test::entry;
-using Fetch = CrowdsecStream::Fetch;
+using Fetch = SourceSchedule::Fetch;
 
 TEST(StreamUrl, AsksForEveryDecisionOfTheChosenSorts) {
     CrowdsecSpec source;

@@ -146,17 +146,10 @@ bool TimedList::contains(const Prefix& prefix) const {
     return false;
 }
 
-std::uint64_t TimedList::count(const Prefix& prefix) const {
+std::uint64_t TimedList::count(const Prefix& prefix, std::optional<Part> part) const {
     std::uint64_t count = 0;
     for (std::size_t at = home(prefix); slots_[at] != none; at = next(at))
-        if (has(slots_[at], prefix)) count++;
-    return count;
-}
-
-std::uint64_t TimedList::count(const Prefix& prefix, Part part) const {
-    std::uint64_t count = 0;
-    for (std::size_t at = home(prefix); slots_[at] != none; at = next(at))
-        if (has(slots_[at], prefix) && part_of(detail(known_at(slots_[at])).id) == part) count++;
+        if (has(slots_[at], prefix) && (!part || part_of(detail(known_at(slots_[at])).id) == *part)) count++;
     return count;
 }
 

@@ -32,9 +32,8 @@ class TimedList {
 
     [[nodiscard]] bool contains(const Prefix& prefix) const;
     [[nodiscard]] std::optional<TimedEntry> find(const Prefix& prefix, std::uint64_t id) const;
-    // The number of timed entries of that prefix; those in one part of the list.
-    [[nodiscard]] std::uint64_t count(const Prefix& prefix) const;
-    [[nodiscard]] std::uint64_t count(const Prefix& prefix, Part part) const;
+    // The number of timed entries of that prefix, in one part of the list or in all of them.
+    [[nodiscard]] std::uint64_t count(const Prefix& prefix, std::optional<Part> part = {}) const;
     [[nodiscard]] std::size_t timed_entries() const { return timed_entries_; } // of all prefixes
     [[nodiscard]] std::size_t prefixes() const { return prefixes_; }           // distinct ones
     // The timed entries of one family whose origin has this code (origin_of()).

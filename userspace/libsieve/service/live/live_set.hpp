@@ -156,7 +156,8 @@ class LiveSet {
 
   private:
     LiveSet(LiveSetOptions options, const StateDirectory& state)
-        : options_(std::move(options)), parts_(parts_of(options_.set)), state_(&state) {}
+        : options_(std::move(options)), state_(&state), may_be_refused_(parts_of(options_.set)),
+          said_(may_be_refused_) {}
 
     // Prefixes that one list has and another has not. True: the later one has it.
     using Difference = std::unordered_map<Prefix, bool, PrefixHash>;
@@ -200,7 +201,6 @@ class LiveSet {
     void due(RebuildReason reason);
 
     LiveSetOptions options_;
-    std::set<Part> parts_;
     const StateDirectory* state_;
     TimedList list_;
     std::string base_; // identity of the last good image; empty: there is none
@@ -210,10 +210,10 @@ class LiveSet {
     std::vector<NotedFilter> noted_; // in force, as the last change left them; and those that caught up
     std::optional<Journal> journal_;
     std::optional<RebuildReason> due_;
-    std::set<Part> may_be_refused_ = parts_; // a refused list may be noted
-    std::vector<SourceProvenance> sources_;  // of the list, as the record has them
-    SaidParts said_ = SaidParts(parts_);     // since it was opened
-    bool sources_said_ = false;              // all are, and the record may not know it
+    std::set<Part> may_be_refused_;         // a refused list may be noted
+    SaidParts said_;                        // since it was opened
+    std::vector<SourceProvenance> sources_; // of the list, as the record has them
+    bool sources_said_ = false;             // all parts are said, and the record may not know it
 
     // The list's files were damaged. Until an image of the list is in force, nobody knows what the filters
     // have.

@@ -28,8 +28,8 @@
 #include "libsieve/service/live/range_set_configuration.hpp"
 #include "libsieve/service/live/whole_lists.hpp"
 #include "libsieve/service/safety/acceptance.hpp"
-#include "libsieve/service/sources/crowdsec_stream.hpp"
 #include "libsieve/service/sources/sandbox.hpp"
+#include "libsieve/service/sources/source_schedule.hpp"
 #include "libsieve/util/random/chance.hpp"
 #include "libsieve/util/system/memory_file.hpp"
 #include "libsieve/util/system/write_all.hpp"
@@ -77,11 +77,11 @@ class Updater final : public LiveUpdater {
         if (!settings_.fetch) settings_.fetch = &fetch_decisions;
         if (follows_bans(set_)) {
             bans_.emplace(settings_.configuration.state_directory, set_.name);
-            sources_.push_back({Part::bans, CrowdsecStream(look_at_bans)});
+            sources_.push_back({Part::bans, SourceSchedule(look_at_bans)});
         }
         if (const CrowdsecSpec* stream = followed_stream(set_)) {
             crowdsec_ = *stream;
-            sources_.push_back({Part::followed, CrowdsecStream(crowdsec_.poll)});
+            sources_.push_back({Part::followed, SourceSchedule(crowdsec_.poll)});
         }
         if (sources_.empty()) {
             for (const SourceSpec& source : set_.sources)
@@ -89,7 +89,7 @@ class Updater final : public LiveUpdater {
                     files_.emplace_back(file->path, most_list_bytes, has_lines(set_));
         } else if (!sources_of_lists(set_).empty()) {
             whole_lists_.emplace(set_, settings_.sandbox);
-            sources_.push_back({Part::lists, CrowdsecStream(set_.refresh)});
+            sources_.push_back({Part::lists, SourceSchedule(set_.refresh)});
         }
     }
 
@@ -176,7 +176,7 @@ class Updater final : public LiveUpdater {
     // What says all of a part of the list, or how it changes, when it is asked.
     struct PartSource {
         Part part = Part::followed;
-        CrowdsecStream schedule;
+        SourceSchedule schedule;
         bool in_step = false;        // the part is what the source had when it was last asked
         std::string last_error = {}; // why it is not
     };
@@ -404,7 +404,7 @@ class Updater final : public LiveUpdater {
                (whole_lists_->reads() || (woken && whole_lists_->files_changed()));
     }
     void ask(PartSource& source) {
-        using Fetch = CrowdsecStream::Fetch;
+        using Fetch = SourceSchedule::Fetch;
         if (source.part == Part::lists) return read_lists(source);
         Fetch fetch = source.schedule.next_fetch(now());
         auto answer = source.part == Part::bans ? read_bans(fetch)
@@ -446,12 +446,12 @@ class Updater final : public LiveUpdater {
         for (const std::string& text : (*done)->remarks) tell_remark(text);
         if (!(*done)->unchanged) {
             EntryChange lists{.removed = {}, .added = std::move((*done)->entries)};
-            if (!take(source, CrowdsecStream::Fetch::whole_list, std::move(lists))) return;
+            if (!take(source, SourceSchedule::Fetch::whole_list, std::move(lists))) return;
         }
         whole_lists_->keep();
-        taken(source, CrowdsecStream::Fetch::whole_list);
+        taken(source, SourceSchedule::Fetch::whole_list);
     }
-    void taken(PartSource& source, CrowdsecStream::Fetch fetch) {
+    void taken(PartSource& source, SourceSchedule::Fetch fetch) {
         source.schedule.taken(fetch, now());
         source.in_step = true;
         source.last_error.clear();
@@ -469,7 +469,7 @@ class Updater final : public LiveUpdater {
         if (!again) tell_failure(set_.name, std::move(failure.error));
     }
     // The ledger as a stream: all bans, or what came since.
-    tl::expected<Decisions, GatherFailure> read_bans(CrowdsecStream::Fetch& fetch) {
+    tl::expected<Decisions, GatherFailure> read_bans(SourceSchedule::Fetch& fetch) {
         constexpr std::uint64_t id = entry_id(0, ban_origin);
         Bans bans;
         std::unordered_set<Prefix, PrefixHash> removed;
@@ -480,7 +480,7 @@ class Updater final : public LiveUpdater {
             if (change.step == BanStep::add) removed.erase(change.prefix);
             change_bans(bans, change);
         };
-        if (fetch == CrowdsecStream::Fetch::whole_list) {
+        if (fetch == SourceSchedule::Fetch::whole_list) {
             if (const Status tidied = bans_->tidy(now()); !tidied)
                 tell_remark(fmt::format("set {}: {}", set_.name, tidied.error().message));
             bans_->read_all_next();
@@ -495,7 +495,7 @@ class Updater final : public LiveUpdater {
             bans_->read_all_next();
             return tl::unexpected(std::move(all.error()));
         }
-        if (*all) fetch = CrowdsecStream::Fetch::whole_list;
+        if (*all) fetch = SourceSchedule::Fetch::whole_list;
         Decisions answer;
         for (const auto& [prefix, ban] : bans) {
             if (!ban.is_over(now()))
@@ -518,14 +518,14 @@ class Updater final : public LiveUpdater {
                                     answer.unusable, answer.first_unusable));
     }
     // False: the answer, or a part of it, was refused, and the whole list is to be asked for.
-    bool take(PartSource& source, CrowdsecStream::Fetch fetch, const EntryChange& answer) {
+    bool take(PartSource& source, SourceSchedule::Fetch fetch, const EntryChange& answer) {
         EntryChange singles;
         EntryChange prefixes;
         for (const TimedEntry& timed_entry : answer.added)
             (timed_entry.prefix.is_single() ? singles : prefixes).added.push_back(timed_entry);
         for (const TimedEntry& timed_entry : answer.removed)
             (timed_entry.prefix.is_single() ? singles : prefixes).removed.push_back(timed_entry);
-        const bool whole = fetch == CrowdsecStream::Fetch::whole_list;
+        const bool whole = fetch == SourceSchedule::Fetch::whole_list;
         bool taken = !(source.part == Part::lists && answer.added.empty() && refuses_empty_lists());
         if (taken && (whole || !singles.empty())) {
             auto done = whole ? live_->replace(kernel_, source.part, std::move(singles.added), observer_)

@@ -57,7 +57,7 @@ struct LiveEvent {
 };
 
 using FetchDecisions = std::function<tl::expected<Decisions, GatherFailure>(
-    const CrowdsecSpec& source, CrowdsecStream::Fetch ask, Time now, const SandboxSettings& settings)>;
+    const CrowdsecSpec& source, SourceSchedule::Fetch ask, Time now, const SandboxSettings& settings)>;
 
 struct LiveUpdaterSettings {
     Configuration configuration{}; // as with_range_sets() made it

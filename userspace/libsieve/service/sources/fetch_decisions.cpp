@@ -28,11 +28,11 @@ std::string escaped(const std::string& text) {
 
 } // namespace
 
-std::string stream_url(const CrowdsecSpec& source, CrowdsecStream::Fetch fetch) {
+std::string stream_url(const CrowdsecSpec& source, SourceSchedule::Fetch fetch) {
     // Without `dedup=false` the API hides decisions behind longer ones of the same address, and a deletion
     // then names a decision that was never sent.
     std::string url = api_url(source, fmt::format("/v1/decisions/stream?startup={}&dedup=false",
-                                                  fetch == CrowdsecStream::Fetch::whole_list));
+                                                  fetch == SourceSchedule::Fetch::whole_list));
     const auto narrow = [&](const char* name, const std::vector<std::string>& words) {
         if (!words.empty())
             url += fmt::format("&{}={}", name, escaped(fmt::format("{}", fmt::join(words, ","))));
@@ -45,7 +45,7 @@ std::string stream_url(const CrowdsecSpec& source, CrowdsecStream::Fetch fetch) 
 }
 
 tl::expected<Decisions, GatherFailure> fetch_decisions(const CrowdsecSpec& source,
-                                                       CrowdsecStream::Fetch fetch, Time now,
+                                                       SourceSchedule::Fetch fetch, Time now,
                                                        const SandboxSettings& settings) {
     SIEVE_ASSIGN(const UniqueFd body, make_memory_file("sieve-decisions"));
     SIEVE_ASSIGN(const UniqueFd parsed, make_memory_file("sieve-decisions"));
@@ -61,7 +61,7 @@ tl::expected<Decisions, GatherFailure> fetch_decisions(const CrowdsecSpec& sourc
         return tl::unexpected(std::move(decisions.error()));
     }
     // At the start, the API also lists whatever ended in the last days.
-    if (fetch == CrowdsecStream::Fetch::whole_list) decisions->deleted.clear();
+    if (fetch == SourceSchedule::Fetch::whole_list) decisions->deleted.clear();
     return std::move(*decisions);
 }
 

@@ -8,17 +8,17 @@
 
 #include "libsieve/service/config/values/configuration.hpp"
 #include "libsieve/service/lists/decisions.hpp"
-#include "libsieve/service/sources/crowdsec_stream.hpp"
 #include "libsieve/service/sources/gather.hpp"
+#include "libsieve/service/sources/source_schedule.hpp"
 
 namespace sieve::service::live {
 
 // Where the API is asked.
-[[nodiscard]] std::string stream_url(const CrowdsecSpec& source, CrowdsecStream::Fetch fetch);
+[[nodiscard]] std::string stream_url(const CrowdsecSpec& source, SourceSchedule::Fetch fetch);
 
 // Asks. The whole list has no deletions. Blocks for as long as the limits allow.
 [[nodiscard]] tl::expected<Decisions, GatherFailure> fetch_decisions(const CrowdsecSpec& source,
-                                                                     CrowdsecStream::Fetch fetch, Time now,
+                                                                     SourceSchedule::Fetch fetch, Time now,
                                                                      const SandboxSettings& settings);
 
 } // namespace sieve::service::live

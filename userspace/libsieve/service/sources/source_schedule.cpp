@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/service/sources/crowdsec_stream.hpp"
+#include "libsieve/service/sources/source_schedule.hpp"
 
 #include <algorithm>
 
@@ -12,23 +12,23 @@ constexpr std::chrono::hours whole_list_interval{1};
 
 } // namespace
 
-CrowdsecStream::Fetch CrowdsecStream::next_fetch(Time now) const {
+SourceSchedule::Fetch SourceSchedule::next_fetch(Time now) const {
     return in_step_ && now < whole_list_due_ ? Fetch::difference : Fetch::whole_list;
 }
 
-void CrowdsecStream::taken(Fetch fetch, Time now) {
+void SourceSchedule::taken(Fetch fetch, Time now) {
     if (fetch == Fetch::whole_list) whole_list_due_ = now + whole_list_interval;
     in_step_ = true;
     failures_ = 0;
     next_ = now + poll_;
 }
 
-void CrowdsecStream::restart(Time now) {
+void SourceSchedule::restart(Time now) {
     in_step_ = false;
     next_ = now;
 }
 
-void CrowdsecStream::failed(Time now, double chance, std::optional<std::chrono::seconds> retry_after) {
+void SourceSchedule::failed(Time now, double chance, std::optional<std::chrono::seconds> retry_after) {
     failures_++;
     in_step_ = false;
     // The API is a neighbour: its first failures are short ones, such as a restart.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/service/sources/crowdsec_stream.hpp"
+#include "libsieve/service/sources/source_schedule.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,10 +7,10 @@ namespace sieve::service::live {
 namespace {
 
 using namespace std::chrono_literals;
-using Fetch = CrowdsecStream::Fetch;
+using Fetch = SourceSchedule::Fetch;
 
-TEST(CrowdsecStream, AsksForAllFirstAndThenForDifferences) {
-    CrowdsecStream stream(10s);
+TEST(SourceSchedule, AsksForAllFirstAndThenForDifferences) {
+    SourceSchedule stream(10s);
     Time now(1000s);
     EXPECT_LE(stream.next_poll(), now);
     EXPECT_EQ(stream.next_fetch(now), Fetch::whole_list);
@@ -22,8 +22,8 @@ TEST(CrowdsecStream, AsksForAllFirstAndThenForDifferences) {
     EXPECT_EQ(stream.next_fetch(now + 20s), Fetch::difference);
 }
 
-TEST(CrowdsecStream, AfterAFailureItAsksForAllAgain) {
-    CrowdsecStream stream(10s);
+TEST(SourceSchedule, AfterAFailureItAsksForAllAgain) {
+    SourceSchedule stream(10s);
     const Time now(1000s);
     stream.taken(Fetch::whole_list, now);
     stream.failed(now + 10s, 0);
@@ -35,8 +35,8 @@ TEST(CrowdsecStream, AfterAFailureItAsksForAllAgain) {
     EXPECT_EQ(stream.next_fetch(now + 30s), Fetch::difference);
 }
 
-TEST(CrowdsecStream, WaitsLongerAfterEachFailureButNotForEver) {
-    CrowdsecStream stream(10s);
+TEST(SourceSchedule, WaitsLongerAfterEachFailureButNotForEver) {
+    SourceSchedule stream(10s);
     const Time now(1000s);
     auto before = 0ms;
     for (int i = 0; i < 3; i++) {
@@ -50,8 +50,8 @@ TEST(CrowdsecStream, WaitsLongerAfterEachFailureButNotForEver) {
     EXPECT_GE(stream.next_poll() - now, 120s);
 }
 
-TEST(CrowdsecStream, AsksForAllEveryHour) {
-    CrowdsecStream stream(10s);
+TEST(SourceSchedule, AsksForAllEveryHour) {
+    SourceSchedule stream(10s);
     const Time now(1000s);
     stream.taken(Fetch::whole_list, now);
     stream.taken(Fetch::difference, now + 59min);

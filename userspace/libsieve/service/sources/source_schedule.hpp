@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// When CrowdSec's local API is asked, for what, and what an answer or a failure leads to. Pure logic: the
-// caller has the clock and does the asking (fetch_decisions.hpp).
+// When a source of a live set is asked (CrowdSec's local API, the ledger of bans, the lists beside them), for
+// what, and what an answer or a failure leads to. Pure logic: the caller has the clock and does the asking. A
+// source that can only say its whole list says that each time.
 //
 //     whole list   at the start, after a failure, after an answer that was not taken, after restart(); every
 //                  hour
@@ -17,14 +18,14 @@
 
 namespace sieve::service::live {
 
-class CrowdsecStream {
+class SourceSchedule {
   public:
     enum class Fetch : std::uint8_t {
         whole_list, // startup=true
         difference,
     };
 
-    explicit CrowdsecStream(std::chrono::milliseconds poll) : poll_(poll) {}
+    explicit SourceSchedule(std::chrono::milliseconds poll) : poll_(poll) {}
 
     // What to ask for when next_poll() has come.
     [[nodiscard]] Fetch next_fetch(Time now) const;
@@ -32,7 +33,7 @@ class CrowdsecStream {
 
     // The answer was taken: what it says is on the list.
     void taken(Fetch fetch, Time now);
-    // The API could not be asked, its answer was none, or it was refused. `chance` in [0, 1) spreads the
+    // The source could not be asked, its answer was none, or it was refused. `chance` in [0, 1) spreads the
     // retries of many hosts.
     void failed(Time now, double chance, std::optional<std::chrono::seconds> retry_after = {});
 
@@ -40,7 +41,7 @@ class CrowdsecStream {
     void restart(Time now);
 
     [[nodiscard]] unsigned failures() const { return failures_; } // in a row
-    // The list is that of the API, as of the last poll.
+    // The list is that of the source, as of the last poll.
     [[nodiscard]] bool in_step() const { return in_step_; }
 
   private:
