@@ -42,6 +42,17 @@ class JournalTest : public testing::Test {
     }
 };
 
+// As after a file system was damaged. There is not so much memory.
+TEST_F(JournalTest, RefusesAFileThatIsLongerThanAnyJournal) {
+    ASSERT_TRUE(Journal::create(path, {first}));
+    std::filesystem::resize_file(path, std::uintmax_t{900} << 30);
+    Journal::Content content;
+    const auto journal = Journal::open(path, content);
+    ASSERT_FALSE(journal);
+    EXPECT_EQ(journal.error().kind, ErrorKind::bad_input);
+    EXPECT_NE(journal.error().message.find("larger than"), std::string::npos) << journal.error().message;
+}
+
 TEST_F(JournalTest, KeepsChanges) {
     {
         auto journal = Journal::create(path);

@@ -20,6 +20,9 @@ namespace sieve::service {
 
 namespace {
 
+// No log becomes so long. A file system that is damaged may say anything of a file's length.
+constexpr std::uint64_t longest_log = std::uint64_t{16} << 30;
+
 // All numbers are little-endian, as on every supported machine.
 struct RecordHeader {
     std::uint64_t checksum; // of all that follows: the rest of the header, and the payload
@@ -104,6 +107,7 @@ Result<std::string> read_from(int file, std::uint64_t at, const std::string& pat
     struct stat info {};
     if (::fstat(file, &info) != 0) return fault(path, "cannot be read: " + errno_text(errno));
     const auto size = static_cast<std::uint64_t>(info.st_size);
+    if (size > longest_log) return fault(path, fmt::format("larger than {} bytes, the limit", longest_log));
     std::string text(size > at ? size - at : 0, '\0');
     std::size_t got = 0;
     while (got < text.size()) {
