@@ -292,6 +292,34 @@ TEST_F(Reconcile, WhatIsInForceGoesOnWithoutAMissingFriend) {
     EXPECT_TRUE(hook.waiting.empty());
 }
 
+// The prefixes of a set that followed a stream are in a set of their own, which no configuration names.
+TEST_F(Reconcile, PrefixesOfSourcesThatWereTakenAwayStayUntilTheNewOnesHaveAnswered) {
+    run("a");
+    run("a-ranges");
+    run("b");
+    run("b-ranges");
+    wanted["a"] = {WantedFilter::in_force, wanted["a"].identity};
+    wanted["a"].of_other_sources = true;
+    HookPlan hook = only_hook();
+    EXPECT_EQ(hook.names(), (std::vector<std::string>{"a", "a-ranges", "b"}));
+    ASSERT_TRUE(hook.sets[1].kept);
+    EXPECT_EQ(hook.sets[1].kept->map_id, kernel.running.table.find("a-ranges")->map_id);
+    EXPECT_EQ(hook.sets[1].action->action, SIEVE_ACTION_DROP);
+    EXPECT_TRUE(hook.sets[3].goes) << "b has its list";
+    // In every cycle.
+    std::erase_if(kernel.running.table.sets, [](const auto& set) { return set.name == "b-ranges"; });
+    EXPECT_EQ(only_hook().step, HookStep::nothing);
+    // The new list has prefixes of its own.
+    wanted["a"] = {WantedFilter::new_build, {}};
+    hook = only_hook();
+    EXPECT_EQ(hook.names(), (std::vector<std::string>{"a", "b"}));
+    EXPECT_TRUE(hook.sets.back().goes);
+    // As do those of a set that is gone.
+    lose("a");
+    std::erase_if(kernel.running.table.sets, [](const auto& set) { return set.name == "a"; });
+    EXPECT_EQ(only_hook().names(), (std::vector<std::string>{"b"}));
+}
+
 TEST_F(Reconcile, SetsThatChangeTogetherComeTogether) {
     add_set("c");
     configuration.interfaces[0].sets = {"a", "b", "c"};

@@ -17,6 +17,7 @@
 #include "libsieve/control/table/prepare.hpp"
 #include "libsieve/control/table/replies.hpp"
 #include "libsieve/control/table/unload.hpp"
+#include "libsieve/service/live/range_set_configuration.hpp"
 #include "libsieve/service/reconcile/refresh.hpp"
 #include "libsieve/service/safety/guards.hpp"
 #include "libsieve/service/safety/host_addresses.hpp"
@@ -263,15 +264,18 @@ class HookPlanner {
             SetPlan plan{.name = set.name,
                          .action_before = control::action_of(set),
                          .verified_before = set.exact_id != 0};
-            if (kept.size() < stay) {
+            const auto owner = owner_that_waits(set.name);
+            const bool stays = owner ? plan_.sets.size() + kept.size() < SIEVE_MAX_SETS : kept.size() < stay;
+            if (stays) {
                 plan.kept = control::KeptFilter{set.map_id, set.exact_id};
                 plan.action = plan.action_before;
                 plan.verified = plan.verified_before;
-                kept.push_back(std::move(plan));
-            } else {
-                plan.goes = true;
-                go.push_back(std::move(plan));
             }
+            plan.goes = !stays;
+            if (stays && owner)
+                plan_.sets.insert(plan_.sets.begin() + *owner + 1, std::move(plan));
+            else
+                (stays ? kept : go).push_back(std::move(plan));
         }
         plan_.sets.insert(plan_.sets.end(), kept.begin(), kept.end());
         plan_.sets.insert(plan_.sets.end(), go.begin(), go.end());
@@ -284,6 +288,17 @@ class HookPlanner {
                              std::any_of(plan_.sets.begin(), plan_.sets.end(),
                                          [](const SetPlan& set) { return set.changes(); });
         plan_.step = changes ? HookStep::change : HookStep::nothing;
+    }
+
+    // Where the set is planned that has these prefixes besides, as long as it has the list of sources that it
+    // no longer has: they are a part of that list.
+    [[nodiscard]] std::optional<std::ptrdiff_t> owner_that_waits(const std::string& range_set) const {
+        const auto owner = std::ranges::find_if(plan_.sets, [&](const SetPlan& set) {
+            return set.action_before && live::range_set_name(set.name) == range_set &&
+                   wanted_.contains(set.name) && wanted_.at(set.name).of_other_sources;
+        });
+        if (owner == plan_.sets.end()) return std::nullopt;
+        return owner - plan_.sets.begin();
     }
 
     void add_staying(std::size_t i, const kernel::SetInForce& now) {
