@@ -365,6 +365,57 @@ beside_lists() {
     stop
 }
 
+# The configuration takes the bans from a set whose list cannot be had now: what is in force stays, also its prefixes.
+without_bans() {
+    with_bans
+    mkdir -p "$LISTS"
+    printf '%s\n%s\n' "$A" "$RANGE" >"$LISTS/web"
+    inside "$IN" "$here/list_server.py" 127.0.0.1 8080 "$LISTS" >"$WORK/served" &
+    await_line "$WORK/served" '^listens'
+    sed -i 's|"bans"|"bans", { url = "http://127.0.0.1:8080/web", timeout = "60s" }|' "$CONFIG"
+    start
+    await judges drop "$OF_RANGE"
+    ban -q "$B"
+    : >"$LISTS/web.hangs"
+    sed -i 's/"bans", //' "$CONFIG"
+    read_anew
+    judged drop "$A" "$B" "$OF_RANGE"
+    judged pass "$C"
+    kill -KILL "$daemon"
+    wait "$daemon" || true
+    start
+    judged drop "$A" "$B" "$OF_RANGE"
+    rm "$LISTS/web.hangs"
+    await judges pass "$B" # nobody bans any more
+    judged drop "$A" "$OF_RANGE"
+    [ "$(sieve --json status "$IN_IF" | jq -c '[.interfaces[].sets[].name]')" = '["banned"]' ] || fail "$(sieve status)"
+    stop
+}
+# read_anew: returns when what is remembered is in force as the configuration says.
+read_anew() {
+    : >"$WORK/notified"
+    kill -HUP "$daemon"
+    await_line "$WORK/notified" '^READY=1'
+    if grep 'nothing is in force' "$WORK/notified"; then fail "which is not so"; fi
+}
+
+# A list that cannot be read keeps no ban out: beside bans that get another name at once, and of a new set.
+beside_missing_lists() {
+    with_bans
+    start
+    ban -q "$A" "$RANGE"
+    sed -i "s|banned|blocked|; s|\"bans\"|\"bans\", \"$WORK/nowhere\"|" "$CONFIG"
+    read_anew
+    judged drop "$A" "$OF_RANGE"
+    [ "$(addresses)" = "$(printf '%s\n' "$RANGE" "$A")" ] || fail "$(banned)"
+    sed -i 's/sets = \[/&"guests", /' "$CONFIG"
+    printf '[set.guests]\nsources = ["bans", "%s"]\n' "$WORK/nowhere" >>"$CONFIG"
+    read_anew
+    ban --set guests "$B" | grep -q "is banned, in force$" || fail "waits for the list"
+    judged drop "$A" "$B" "$OF_RANGE"
+    stop
+}
+
 # A damaged ledger loses nothing that is in force, and is never written over.
 a_damaged_ledger() {
     local ledger=$STATE/bans/banned
@@ -684,6 +735,8 @@ ktap_run \
     "what this host lives by is not banned" what_the_host_lives_by \
     "wrong values change nothing" wrong_values \
     "bans and lists in one set" beside_lists \
+    "prefixes of a set that has no bans any more stay until its list is there" without_bans \
+    "a list that is missing keeps no ban out" beside_missing_lists \
     "a damaged ledger loses nothing that is in force" a_damaged_ledger \
     "a full disk is an error" a_full_disk \
     "a full disk is an error without the daemon" a_full_disk_without_the_daemon \

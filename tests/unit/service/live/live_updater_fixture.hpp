@@ -36,11 +36,12 @@ class LiveUpdaterTest : public testing::Test, public LiveWorld {
     // What the API says next; a failure if there is nothing.
     std::optional<Decisions> answer{Decisions{}};
     SandboxSettings sandbox = in_process();
+    kernel::HookPoint point = kernel::HookPoint::xdp; // where the set belongs
 
     Configuration configuration_of(SetConfiguration set) {
         Configuration configuration;
         configuration.state_directory = files.path("state");
-        configuration.interfaces = {{.name = "eth0", .sets = {set.name}}};
+        configuration.interfaces = {{.name = "eth0", .hook = point, .sets = {set.name}}};
         configuration.sets = {std::move(set)};
         return with_range_sets(configuration).value();
     }

@@ -114,6 +114,30 @@ TEST_F(LiveUpdaterTest, ARenamedSetKeepsItsBans) {
     EXPECT_TRUE(state.named("other"));
 }
 
+// And gets another list besides: it is the one that had the bans.
+TEST_F(LiveUpdaterTest, ASetThatIsRenamedAndGetsOtherSourcesKeepsItsBans) {
+    SetConfiguration set = stream_set();
+    const std::string list = files.path("list");
+    std::ofstream(list) << "192.0.2.2\n";
+    set.sources = {BanSpec{}, FileSpec{list}};
+    ASSERT_TRUE(BanLedger(files.path("state"), "block")
+                    .append({{.prefix = test::prefix_of("192.0.2.1"), .ban = {.since = now}}}));
+    settle(*open(set));
+    set.name = "again";
+    set.sources.back() = FileSpec{files.path("nowhere")};
+    EXPECT_EQ(take_over_renamed(configuration_of(set), state, observer), std::set<std::string>{"again"});
+    const auto updater = open(set);
+    EXPECT_EQ(updater->state().entries, 2U) << "its list stays until the new one has been read";
+    EXPECT_EQ(BanLedger(files.path("state"), "again").bans(now)->size(), 1U);
+    // A list that both have is no reason to take the bans of a set that goes on.
+    SetConfiguration other = set;
+    other.name = "other";
+    Configuration both = configuration_of(set);
+    both.sets.push_back(other);
+    EXPECT_TRUE(take_over_renamed(both, state, observer).empty());
+    EXPECT_FALSE(state.named("other"));
+}
+
 // Answers number their origins as they come.
 TEST_F(LiveUpdaterTest, CountsDecisionsByOrigin) {
     const auto updater = open(stream_set());
@@ -257,7 +281,7 @@ TEST_F(LiveUpdaterTest, AnImageThatIsGoneIsMadeAnew) {
     EXPECT_EQ(last(LiveEvent::What::rebuilt), nullptr) << "all is there";
 }
 
-// A set that comes in place of another one.
+// A set that comes in place of another one, at another hook: the table in force stays until it has its list.
 TEST_F(LiveUpdaterTest, NoEmptyImageTakesThePlaceOfAnotherSet) {
     {
         const auto updater = open(stream_set());
@@ -265,6 +289,7 @@ TEST_F(LiveUpdaterTest, NoEmptyImageTakesThePlaceOfAnotherSet) {
     }
     SetConfiguration other = stream_set();
     other.name = "other";
+    point = kernel::HookPoint::ingress;
     answer.reset();
     const auto updater = open(other);
     settle(*updater);

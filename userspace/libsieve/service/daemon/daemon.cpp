@@ -184,7 +184,7 @@ Status Daemon::listen() {
             schedule_.compare(now() + live_sets_pause);
             arm();
         }
-        if (ready_) notify_status("");
+        if (ready_ && !reloading_) notify_status(""); // else the comparison that follows says it
     }));
     SIEVE_ASSIGN(EventSource hangup, loop.on_signal(SIGHUP, [this] { reload(); }));
     SIEVE_ASSIGN(EventSource terminate, loop.on_signal(SIGTERM, [this] { stop(); }));

@@ -126,12 +126,13 @@ bool something_is_in_force(control::Kernel& kernel, const Configuration& configu
                            const std::string& set) {
     const Result<std::vector<kernel::Hook>> hooks = control::hooks_of(kernel, {});
     return !hooks || std::ranges::any_of(*hooks, [&](const kernel::Hook& hook) {
-        // The table may be on its way to another hook.
-        const bool is_to_have_it = std::ranges::any_of(kernel::all_hook_points, [&](kernel::HookPoint point) {
+        if (!hook.speaks_our_version() || kernel.read_table(hook).find(set) != nullptr) return true;
+        const auto is_to_have_it = [&](kernel::HookPoint point) {
             const InterfaceConfiguration* entry = entry_for(configuration, hook.interface.name, point);
             return entry != nullptr && std::ranges::find(entry->sets, set) != entry->sets.end();
-        });
-        return is_to_have_it || !hook.speaks_our_version() || kernel.read_table(hook).find(set) != nullptr;
+        };
+        // The table may be on its way to another hook. One that stays gets the set as a new one.
+        return !is_to_have_it(hook.point) && std::ranges::any_of(kernel::all_hook_points, is_to_have_it);
     });
 }
 

@@ -58,12 +58,27 @@ class FreeLists {
         }
         // Two streams of one server, or two ledgers of bans, hold different lists.
         const bool sure = found.size() == 1 || (found.size() > 1 && same_options && !follows_stream(set));
-        if (!sure) return std::nullopt;
-        taken_.insert(found.front());
-        return found.front();
+        return sure ? std::optional(take(found.front())) : std::nullopt;
+    }
+    // The only one that had a stream of the set: what other sources it had stays until its own have said
+    // their lists, as for a set that keeps its name.
+    [[nodiscard]] std::optional<std::string> take_stream_for(const SetConfiguration& set) {
+        std::vector<std::string> found;
+        for (const auto& [name, record] : free_) {
+            const std::set<std::string> then = identities_of(record.sources);
+            if (!taken_.contains(name) && std::ranges::any_of(set.sources, [&](const SourceSpec& source) {
+                    return is_stream(source) && then.contains(source_name(source));
+                }))
+                found.push_back(name);
+        }
+        return found.size() == 1 ? std::optional(take(found.front())) : std::nullopt;
     }
 
   private:
+    std::string take(const std::string& name) {
+        taken_.insert(name);
+        return name;
+    }
     static bool shares_no_source(const SetRecord& record, const SetConfiguration& set) {
         const std::set<std::string> then = identities_of(record.sources);
         const std::set<std::string> now = sources_now(set);
@@ -110,6 +125,10 @@ std::set<std::string> take_over_renamed(const Configuration& configuration, cons
             if (set.sources.empty() || before.contains(&set) || free.has_its_own(set.name)) continue;
             if (auto name = free.take_for(set, same_options)) before.emplace(&set, std::move(*name));
         }
+    // A set may have got another name and other sources at once.
+    for (const SetConfiguration& set : configuration.sets)
+        if (follows_stream(set) && !before.contains(&set) && !free.has_its_own(set.name))
+            if (auto name = free.take_stream_for(set)) before.emplace(&set, std::move(*name));
     std::set<std::string> named; // sets that get another list
     for (const auto& [set, name] : before) named.insert(set->name);
     // Sets may have exchanged their names.
