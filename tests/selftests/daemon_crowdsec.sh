@@ -140,7 +140,7 @@ the_api_comes_and_goes() {
     program=$(program_id)
     stop_crowdsec
     says 'warning: set block: .*onnect.*; the list with [12] entr.* stays in force'
-    await_line "$WORK/notified" '^STATUS=.*set block: its source does not answer'
+    await_line "$WORK/notified" '^STATUS=.*set block: .*onnect'
     await judges pass "$MEMBER" # its time is over
     judges drop "$STRANGER" || fail "the other has gone, too"
     start_crowdsec

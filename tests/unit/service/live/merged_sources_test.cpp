@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // Sets that follow bans or CrowdSec and have lists besides.
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -11,6 +12,7 @@
 
 #include "libsieve/service/live/live_set.hpp"
 #include "libsieve/service/state/refusals.hpp"
+#include "unit/messages.hpp"
 #include "unit/service/live/live_updater_fixture.hpp"
 #include "unit/service/live/rebuild.hpp"
 
@@ -40,6 +42,13 @@ class MergedSourcesTest : public BansKeeperTest {
         put_in_force("block-ranges");
         settle(*updater);
         return updater;
+    }
+    // A table with a set of another sort.
+    void put_in_force_table(const std::string& set) {
+        test::FakeKernel::HookContent& running = kernel.at(kernel::HookPoint::xdp);
+        running.ours = true;
+        running.program = 40;
+        kernel.put(set);
     }
     void put_in_force_after(LiveSet& live) {
         ASSERT_TRUE(test::rebuild(live, kernel, sandbox, observer));
@@ -159,6 +168,27 @@ TEST_F(MergedSourcesTest, GuardsLookAtThePartThatASourceSays) {
     EXPECT_TRUE(updater->state().in_step);
 }
 
+// What a person could accept is what is wrong now.
+TEST_F(MergedSourcesTest, ARefusalIsOverOnceAnotherListIsTaken) {
+    write_list(test::addresses(200));
+    const auto updater = open_in_force();
+    list({"192.0.2.1"}, *updater);
+    EXPECT_NE(updater->state().accept, "");
+    list(test::addresses(200), *updater);
+    EXPECT_TRUE(updater->state().in_step);
+    std::filesystem::remove(path);
+    updater->wake();
+    settle(*updater);
+    EXPECT_FALSE(updater->state().in_step);
+    EXPECT_EQ(updater->state().accept, "");
+    EXPECT_NE(updater->state().last_error.find(path), std::string::npos) << updater->state().last_error;
+    // A list that cannot be read is no list that a person could accept.
+    list({"192.0.2.1"}, *updater);
+    EXPECT_NE(updater->state().accept, "");
+    list({"nonsense"}, *updater);
+    EXPECT_EQ(updater->state().accept, "");
+}
+
 TEST_F(MergedSourcesTest, AnEmptyListIsRefusedUnlessTheSetMayBeEmpty) {
     write_list({"192.0.2.1", "198.51.100.0/24"});
     {
@@ -177,6 +207,60 @@ TEST_F(MergedSourcesTest, AnEmptyListIsRefusedUnlessTheSetMayBeEmpty) {
     list({}, *updater);
     EXPECT_EQ(updater->state().ranges, 0U);
     EXPECT_TRUE(updater->state().in_step);
+}
+
+// Nothing that is in force is of a set that comes to a table that runs already.
+TEST_F(MergedSourcesTest, ANewSetIsInForceBeforeAllItsSourcesHaveAnswered) {
+    put_in_force_table("other");
+    const auto updater = open(merged); // the list is not there
+    EXPECT_TRUE(state.named("block"));
+    EXPECT_TRUE(state.named("block-ranges"));
+    put_in_force();
+    put_in_force("block-ranges");
+    change({ban("192.0.2.1"), ban("198.51.100.0/24")}, *updater);
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    EXPECT_EQ(updater->state().ranges, 1U);
+    EXPECT_EQ(updater->state().lacks, "");
+}
+
+// Who gave a ban is told what it waits for.
+TEST_F(MergedSourcesTest, ABanOfASetWhoseListWasLostSaysWhy) {
+    put_in_force_table("block");
+    const auto updater = open(merged);
+    change({ban("192.0.2.1")}, *updater);
+    expect_says(updater->state().lacks);
+}
+
+// A file that comes to a folder while a slow server is asked.
+TEST_F(MergedSourcesTest, WhatChangesWhileListsAreReadIsReadNext) {
+    const std::string folder = files.path("folder");
+    std::filesystem::create_directory(folder);
+    std::ofstream(folder + "/a") << "192.0.2.1\n";
+    merged.sources.back() = FolderSpec{folder + "/"};
+    enum class Server : std::uint8_t { answers, is_slow, is_asked };
+    std::atomic<Server> server = Server::answers;
+    sandbox.run = [&](const ChildOrder& order) {
+        if (server == Server::is_slow) server = Server::is_asked;
+        while (server != Server::answers) std::this_thread::sleep_for(1ms);
+        return test::work_in_process(order);
+    };
+    const auto updater = open_in_force();
+    updater->reconcile_soon();
+    settle(*updater);
+    ASSERT_TRUE(in_force_has("192.0.2.1"));
+    server = Server::is_slow;
+    std::ofstream(folder + "/a", std::ios::app) << "192.0.2.3\n";
+    updater->wake();
+    while (server != Server::is_asked) updater->step();
+    std::ofstream(folder + "/b") << "192.0.2.2\n";
+    updater->wake();
+    updater->step();
+    server = Server::answers;
+    while (!in_force_has("192.0.2.3")) updater->step();
+    EXPECT_FALSE(in_force_has("192.0.2.2"));
+    now += 2s;
+    settle(*updater);
+    EXPECT_TRUE(in_force_has("192.0.2.2"));
 }
 
 // An image of what one source says would lack what the other says.

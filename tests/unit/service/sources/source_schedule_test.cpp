@@ -50,6 +50,25 @@ TEST(SourceSchedule, WaitsLongerAfterEachFailureButNotForEver) {
     EXPECT_GE(stream.next_poll() - now, 120s);
 }
 
+// docs/service.md says that of every list.
+TEST(SourceSchedule, ListsAreAskedForAgainWithinTheirRefreshAndWithinAnHour) {
+    const Time now(1000s);
+    for (const auto refresh : {std::chrono::milliseconds(5s), std::chrono::milliseconds(24h)}) {
+        SourceSchedule lists = SourceSchedule::of_lists(refresh);
+        const auto most = std::min<std::chrono::milliseconds>(refresh, 1h);
+        lists.failed(now, 0.999);
+        EXPECT_LE(lists.next_poll() - now, std::min<std::chrono::milliseconds>(most, 10s));
+        for (int i = 0; i < 100; i++) lists.failed(now, 0.999);
+        EXPECT_LE(lists.next_poll() - now, most);
+        lists.failed(now, 0.999, 100h);
+        EXPECT_LE(lists.next_poll() - now, most);
+        lists.taken(Fetch::whole_list, now, 0);
+        EXPECT_EQ(lists.next_poll() - now, refresh * 9 / 10);
+        lists.taken(Fetch::whole_list, now, 0.999);
+        EXPECT_GT(lists.next_poll() - now, refresh);
+    }
+}
+
 TEST(SourceSchedule, AsksForAllEveryHour) {
     SourceSchedule stream(10s);
     const Time now(1000s);

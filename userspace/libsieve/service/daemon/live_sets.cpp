@@ -36,7 +36,7 @@ bool may_pass(const Error& error) {
 std::string trouble_of(const live::LiveUpdater::State& state) {
     if (!state.accept.empty())
         return fmt::format("its new list was refused; `{}` takes it, once", state.accept);
-    return state.follows_bans ? state.last_error : "its source does not answer";
+    return state.last_error.empty() ? "its source does not answer" : state.last_error;
 }
 
 UniqueFd new_signal() {

@@ -89,7 +89,7 @@ class Updater final : public LiveUpdater {
                     files_.emplace_back(file->path, most_list_bytes, has_lines(set_));
         } else if (!sources_of_lists(set_).empty()) {
             whole_lists_.emplace(set_, settings_.sandbox);
-            sources_.push_back({Part::lists, SourceSchedule(set_.refresh)});
+            sources_.push_back({Part::lists, SourceSchedule::of_lists(set_.refresh)});
         }
     }
 
@@ -179,6 +179,7 @@ class Updater final : public LiveUpdater {
         SourceSchedule schedule;
         bool in_step = false;        // the part is what the source had when it was last asked
         std::string last_error = {}; // why it is not
+        std::string accept = {};     // Refusal::accept, if that is why
     };
 
     [[nodiscard]] Time now() const { return settings_.now ? settings_.now() : current_time(); }
@@ -205,10 +206,10 @@ class Updater final : public LiveUpdater {
         if (sources_.empty()) return;
         ask_for_all(at);
         if (!std::exchange(ends_wait_, true))
-            tell_remark(
-                fmt::format("set {}: the clock was set by {} s; decisions end once crowdsec has said its "
-                            "whole list",
-                            set_.name, std::chrono::duration_cast<std::chrono::seconds>(by).count()));
+            tell_remark(fmt::format("set {}: the clock was set by {} s; {} end once {} said all of them",
+                                    set_.name, std::chrono::duration_cast<std::chrono::seconds>(by).count(),
+                                    crowdsec_.url.empty() ? "bans" : "decisions",
+                                    crowdsec_.url.empty() ? "the ledger has" : "crowdsec has"));
     }
 
     Result<Protection> read_protection() {
@@ -295,11 +296,12 @@ class Updater final : public LiveUpdater {
         state.failures = file_failures_;
         state.asked = asked_;
         if (!state.in_step) state.last_error = last_error_;
+        if (!state.in_step) state.accept = accept_;
         for (const PartSource& source : sources_ | std::views::reverse) {
             state.failures = std::max(state.failures, source.schedule.failures());
             if (!source.in_step && !source.last_error.empty()) state.last_error = source.last_error;
+            if (!source.accept.empty()) state.accept = source.accept;
         }
-        state.accept = state.in_step ? std::string() : accept_;
         if (!crowdsec_.url.empty()) state.origins = count_by_origin();
         if (bans_) show_bans(state);
         const std::lock_guard lock(shown_mutex_);
@@ -338,6 +340,8 @@ class Updater final : public LiveUpdater {
         state.settles = delayed_ || builds || (ranges_ && ranges_->is_due());
         if (!bans.in_step)
             state.lacks = bans.last_error;
+        else if (live_->awaits_sources() || (ranges_ && ranges_->awaits_sources()))
+            state.lacks = "what is in force stays until all sources of the set have said their lists";
         else if (state.settles)
             state.lacks = image_error_.empty() ? "a new filter is being built" : image_error_;
         else if (filters_ == 0)
@@ -438,23 +442,29 @@ class Updater final : public LiveUpdater {
         if (!whole_lists_->reads()) return whole_lists_->begin();
         auto done = whole_lists_->result();
         if (!done) return;
-        if (!*done) {
-            if (done->error().error.kind == ErrorKind::changed_meanwhile)
+        take_lists(source, *done);
+        // Whoever changed a file meanwhile has woken this already.
+        if (whole_lists_->files_changed()) source.schedule.restart(now() + until_written);
+    }
+    void take_lists(PartSource& source, tl::expected<WholeLists::Content, GatherFailure>& done) {
+        if (!done) {
+            if (done.error().error.kind == ErrorKind::changed_meanwhile)
                 return source.schedule.restart(now() + until_written);
-            return failed(source, std::move(done->error()));
+            return failed(source, std::move(done.error()));
         }
-        for (const std::string& text : (*done)->remarks) tell_remark(text);
-        if (!(*done)->unchanged) {
-            EntryChange lists{.removed = {}, .added = std::move((*done)->entries)};
+        for (const std::string& text : done->remarks) tell_remark(text);
+        if (!done->unchanged) {
+            EntryChange lists{.removed = {}, .added = std::move(done->entries)};
             if (!take(source, SourceSchedule::Fetch::whole_list, std::move(lists))) return;
         }
         whole_lists_->keep();
         taken(source, SourceSchedule::Fetch::whole_list);
     }
     void taken(PartSource& source, SourceSchedule::Fetch fetch) {
-        source.schedule.taken(fetch, now());
+        source.schedule.taken(fetch, now(), chance());
         source.in_step = true;
         source.last_error.clear();
+        source.accept.clear();
         asked_ = now();
         ends_wait_ = ends_wait_ && !std::ranges::all_of(sources_, [](const PartSource& one) {
                          return one.part == Part::lists || one.schedule.in_step();
@@ -465,6 +475,7 @@ class Updater final : public LiveUpdater {
         const bool again = source.schedule.failures() > 0 && failure.error.message == source.last_error;
         source.in_step = false;
         source.last_error = failure.error.message;
+        source.accept.clear();
         source.schedule.failed(now(), chance(), failure.retry_after);
         if (!again) tell_failure(set_.name, std::move(failure.error));
     }
@@ -526,6 +537,7 @@ class Updater final : public LiveUpdater {
         for (const TimedEntry& timed_entry : answer.removed)
             (timed_entry.prefix.is_single() ? singles : prefixes).removed.push_back(timed_entry);
         const bool whole = fetch == SourceSchedule::Fetch::whole_list;
+        accept_.clear();
         bool taken = !(source.part == Part::lists && answer.added.empty() && refuses_empty_lists());
         if (taken && (whole || !singles.empty())) {
             auto done = whole ? live_->replace(kernel_, source.part, std::move(singles.added), observer_)
@@ -543,6 +555,7 @@ class Updater final : public LiveUpdater {
         if (taken) return true;
         source.in_step = false;
         source.last_error = last_error_;
+        source.accept = std::exchange(accept_, {});
         source.schedule.failed(now(), chance());
         return false;
     }
@@ -568,6 +581,7 @@ class Updater final : public LiveUpdater {
 
     void look_at_files(Time at) {
         files_at_ = at + set_.refresh;
+        accept_.clear();
         auto looked = look_at_all();
         if (looked && *looked) {
             for (WatchedList& file : files_) file.keep();

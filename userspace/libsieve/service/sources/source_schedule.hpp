@@ -25,16 +25,20 @@ class SourceSchedule {
         difference,
     };
 
-    explicit SourceSchedule(std::chrono::milliseconds poll) : poll_(poll) {}
+    // A neighbour, whose first failures are short ones, such as a restart.
+    explicit SourceSchedule(std::chrono::milliseconds poll);
+    // As of any other set: so that many hosts do not ask at once, up to a tenth of `refresh` is added or
+    // taken away, and a failure is followed by another question within it and within an hour.
+    [[nodiscard]] static SourceSchedule of_lists(std::chrono::milliseconds refresh);
 
     // What to ask for when next_poll() has come.
     [[nodiscard]] Fetch next_fetch(Time now) const;
     [[nodiscard]] Time next_poll() const { return next_; }
 
-    // The answer was taken: what it says is on the list.
-    void taken(Fetch fetch, Time now);
-    // The source could not be asked, its answer was none, or it was refused. `chance` in [0, 1) spreads the
-    // retries of many hosts.
+    // The answer was taken: what it says is on the list. `chance` in [0, 1) spreads the questions of many
+    // hosts.
+    void taken(Fetch fetch, Time now, double chance = 0.5);
+    // The source could not be asked, its answer was none, or it was refused. `chance` spreads the retries.
     void failed(Time now, double chance, std::optional<std::chrono::seconds> retry_after = {});
 
     // What is known may be out of step: the whole list is asked for, at once.
@@ -46,7 +50,9 @@ class SourceSchedule {
 
   private:
     std::chrono::milliseconds poll_;
-    Time next_{}; // at once
+    BackoffLimits limits_;
+    double spread_ = 0; // share of the interval that chance adds or takes away
+    Time next_{};       // at once
     Time whole_list_due_{};
     bool in_step_ = false;
     unsigned failures_ = 0;
