@@ -168,6 +168,31 @@ TEST_F(MergedSourcesTest, GuardsLookAtThePartThatASourceSays) {
     EXPECT_TRUE(updater->state().in_step);
 }
 
+// A list that was cut short lost some addresses and all of its prefixes.
+TEST_F(MergedSourcesTest, NeitherHalfOfAListIsTakenIfOneIsRefused) {
+    std::vector<std::string> lines = test::addresses(300);
+    for (int i = 0; i < 100; i++) lines.push_back("198.18." + std::to_string(i) + ".0/24");
+    write_list(lines);
+    const auto updater = open_in_force();
+    EXPECT_EQ(updater->state().ranges, 100U);
+    const std::uint64_t addresses = updater->state().entries;
+    lines.resize(200);
+    list(lines, *updater);
+    EXPECT_FALSE(updater->state().in_step);
+    EXPECT_EQ(updater->state().ranges, 100U);
+    EXPECT_EQ(updater->state().entries, addresses);
+    auto refused = read_refusal(state.path(), "block-ranges");
+    ASSERT_TRUE(refused);
+    refused->accepted = true;
+    ASSERT_TRUE(write_refusal(state.path(), "block-ranges", *refused));
+    updater->wake();
+    settle(*updater);
+    EXPECT_TRUE(updater->state().in_step);
+    EXPECT_EQ(updater->state().ranges, 0U);
+    EXPECT_EQ(updater->state().entries, 200U);
+    EXPECT_FALSE(read_refusal(state.path(), "block-ranges")) << "it was used up";
+}
+
 // What a person could accept is what is wrong now.
 TEST_F(MergedSourcesTest, ARefusalIsOverOnceAnotherListIsTaken) {
     write_list(test::addresses(200));
@@ -197,6 +222,8 @@ TEST_F(MergedSourcesTest, AnEmptyListIsRefusedUnlessTheSetMayBeEmpty) {
         EXPECT_TRUE(in_force_has("192.0.2.1"));
         ASSERT_NE(last(LiveEvent::What::failed), nullptr);
         EXPECT_EQ(last(LiveEvent::What::failed)->guard, Guard::empty);
+        const std::string why = last(LiveEvent::What::failed)->error->message;
+        EXPECT_EQ(why.find("bans"), std::string::npos) << why;
         list({"198.51.100.0/24"}, *updater); // no address is no empty list
         EXPECT_FALSE(in_force_has("192.0.2.1"));
         EXPECT_EQ(updater->state().ranges, 1U);

@@ -539,12 +539,17 @@ class Updater final : public LiveUpdater {
         const bool whole = fetch == SourceSchedule::Fetch::whole_list;
         accept_.clear();
         bool taken = !(source.part == Part::lists && answer.added.empty() && refuses_empty_lists());
+        // Where one half of a whole list is refused, the other may have been cut short as well.
+        if (taken && whole)
+            if (auto refusal = ranges_->refuses_size(source.part, prefixes.added)) {
+                tell_refusal(ranges_->configuration(), std::move(*refusal));
+                taken = false;
+            }
         if (taken && (whole || !singles.empty())) {
             auto done = whole ? live_->replace(kernel_, source.part, std::move(singles.added), observer_)
                               : live_->change(kernel_, source.part, std::move(singles), observer_);
             taken = took(done);
         }
-        // Where one half of a whole list is refused, the other may have been cut short as well.
         if ((whole && taken) || (!whole && !prefixes.empty())) {
             const RangeSet::Change done = whole ? ranges_->replace(source.part, prefixes.added)
                                                 : ranges_->change(source.part, prefixes);
@@ -564,7 +569,9 @@ class Updater final : public LiveUpdater {
         if (set_.empty) return false;
         const ListSize before{.entries = prefixes_in(live_->list(), Part::lists) +
                                          prefixes_in(ranges_->list(), Part::lists)};
-        const auto refusal = unless_accepted(empty_list(set_), set_, TimedList(), before, state_directory_);
+        SetConfiguration lists = set_;
+        lists.sources = sources_of_lists(set_);
+        const auto refusal = unless_accepted(empty_list(lists), set_, TimedList(), before, state_directory_);
         if (refusal) tell_refusal(set_, *refusal);
         return refusal.has_value();
     }

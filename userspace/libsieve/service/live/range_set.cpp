@@ -77,8 +77,7 @@ RangeSet::Change RangeSet::change(Part part, const EntryChange& change) {
     return take(part, change, false);
 }
 
-RangeSet::Change RangeSet::take(Part part, const EntryChange& change, bool whole_list) {
-    Change report;
+TimedList RangeSet::list_after(const EntryChange& change, Change& report) const {
     std::vector<TimedEntry> added = change.added;
     report.kept_out = keep_out(added, set_, protection_);
     TimedList after = list_;
@@ -86,6 +85,12 @@ RangeSet::Change RangeSet::take(Part part, const EntryChange& change, bool whole
         if (after.remove(timed_entry.prefix, timed_entry.id)) report.removed++;
     for (const TimedEntry& timed_entry : added)
         if (after.add(timed_entry)) report.added++;
+    return after;
+}
+
+RangeSet::Change RangeSet::take(Part part, const EntryChange& change, bool whole_list) {
+    Change report;
+    TimedList after = list_after(change, report);
     if (report.added > 0 || whole_list) report.refusal = guard(after, part, whole_list);
     if (report.refusal) {
         may_be_refused_.insert(part);
@@ -97,6 +102,14 @@ RangeSet::Change RangeSet::take(Part part, const EntryChange& change, bool whole
         state_->forget_refused(name());
     due_ = due_ || report.added + report.removed > 0;
     return report;
+}
+
+std::optional<Refusal> RangeSet::refuses_size(Part part, const std::vector<TimedEntry>& all) {
+    Change report;
+    const TimedList after = list_after(said_.replacement(list_, part, all), report);
+    std::optional<Refusal> refusal = guard_size(after, part, true);
+    if (refusal) may_be_refused_.insert(part);
+    return refusal;
 }
 
 RangeSet::Change RangeSet::replace(Part part, const std::vector<TimedEntry>& all) {

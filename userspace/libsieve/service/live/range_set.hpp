@@ -46,6 +46,8 @@ class RangeSet {
     // Changes a part of the list only, as those of a LiveSet.
     [[nodiscard]] Change change(Part part, const EntryChange& change);
     [[nodiscard]] Change replace(Part part, const std::vector<TimedEntry>& all);
+    // Why replace() would refuse that: it may have been cut short.
+    [[nodiscard]] std::optional<Refusal> refuses_size(Part part, const std::vector<TimedEntry>& all);
     [[nodiscard]] Change expire(Time now);
     // Removes what this host has come to depend on since it was taken.
     [[nodiscard]] Change remove_protected();
@@ -67,6 +69,7 @@ class RangeSet {
           said_(parts), may_be_refused_(parts) {}
     [[nodiscard]] std::optional<Refusal> guard(const TimedList& list, Part part, bool whole_list) const;
     [[nodiscard]] std::optional<Refusal> guard_size(const TimedList& list, Part part, bool whole_list) const;
+    [[nodiscard]] TimedList list_after(const EntryChange& change, Change& report) const;
     [[nodiscard]] Change take(Part part, const EntryChange& change, bool whole_list);
 
     SetConfiguration set_;
