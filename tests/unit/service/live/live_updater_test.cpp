@@ -136,6 +136,15 @@ TEST_F(LiveUpdaterTest, ASetThatIsRenamedAndGetsOtherSourcesKeepsItsBans) {
     both.sets.push_back(other);
     EXPECT_TRUE(take_over_renamed(both, state, observer).empty());
     EXPECT_FALSE(state.named("other"));
+    // Nor are these the bans of a set that was there before, and keeps its name as the other one does.
+    SetConfiguration follower = stream_set();
+    follower.name = "follower";
+    settle(*open(follower));
+    follower.sources = set.sources;
+    set.sources = {FileSpec{files.path("elsewhere")}};
+    both = configuration_of(follower);
+    both.sets.push_back(set);
+    EXPECT_TRUE(take_over_renamed(both, state, observer).empty());
 }
 
 // Answers number their origins as they come.

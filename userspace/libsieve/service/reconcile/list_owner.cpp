@@ -30,7 +30,8 @@ std::set<std::string> sources_now(const SetConfiguration& set) {
 // Lists that are no longer of the sets that they are kept for.
 class FreeLists {
   public:
-    FreeLists(const Configuration& configuration, const StateDirectory& state) : state_(state) {
+    FreeLists(const Configuration& configuration, const StateDirectory& state)
+        : configuration_(configuration), state_(state) {
         for (const std::string& name : state.sets()) {
             std::optional<SetRecord> record = state.named(name);
             if (!record || record->sources.empty()) continue;
@@ -60,13 +61,15 @@ class FreeLists {
         const bool sure = found.size() == 1 || (found.size() > 1 && same_options && !follows_stream(set));
         return sure ? std::optional(take(found.front())) : std::nullopt;
     }
-    // The only one that had a stream of the set: what other sources it had stays until its own have said
-    // their lists, as for a set that keeps its name.
+    // Of a set that is new, the only one that is gone and had a stream of it: what other sources it had stays
+    // until the set's own have said their lists, as for a set that keeps its name.
     [[nodiscard]] std::optional<std::string> take_stream_for(const SetConfiguration& set) {
+        if (state_.named(set.name)) return std::nullopt;
         std::vector<std::string> found;
         for (const auto& [name, record] : free_) {
+            if (configuration_.find_set(name) != nullptr || taken_.contains(name)) continue;
             const std::set<std::string> then = identities_of(record.sources);
-            if (!taken_.contains(name) && std::ranges::any_of(set.sources, [&](const SourceSpec& source) {
+            if (std::ranges::any_of(set.sources, [&](const SourceSpec& source) {
                     return is_stream(source) && then.contains(source_name(source));
                 }))
                 found.push_back(name);
@@ -86,6 +89,7 @@ class FreeLists {
                std::ranges::none_of(now, [&](const std::string& source) { return then.contains(source); });
     }
 
+    const Configuration& configuration_;
     const StateDirectory& state_;
     std::map<std::string, SetRecord> free_;
     std::set<std::string> taken_;
