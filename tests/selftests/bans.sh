@@ -416,6 +416,33 @@ beside_missing_lists() {
     stop
 }
 
+# The kernel makes a file system read-only that has errors. What it has is in force all the same.
+a_read_only_disk() {
+    with_bans
+    mkdir -p "$STATE"
+    mount -t tmpfs -o size=8m,mode=700 none "$STATE"
+    start
+    ban -q "$A" "$RANGE"
+    stop
+    ban -q "$B"
+    mount -o remount,ro "$STATE"
+    reset_interfaces # as after a reboot
+    start
+    await judges drop "$OF_RANGE"
+    await judges drop "$B" # of no journal
+    judged drop "$A"
+    judged pass "$C"
+    [ "$(addresses)" = "$(printf '%s\n' "$RANGE" "$A" "$B")" ] || fail "$(banned)"
+    refused 4 ban "$C"
+    judged pass "$C"
+    judged drop "$A" "$B" "$OF_RANGE"
+    mount -o remount,rw "$STATE"
+    ban "$C" | grep -q "is banned, in force$" || fail "it is writable again"
+    judged drop "$C"
+    stop
+    umount "$STATE"
+}
+
 # A damaged ledger loses nothing that is in force, and is never written over.
 a_damaged_ledger() {
     local ledger=$STATE/bans/banned
@@ -738,6 +765,7 @@ ktap_run \
     "prefixes of a set that has no bans any more stay until its list is there" without_bans \
     "a list that is missing keeps no ban out" beside_missing_lists \
     "a damaged ledger loses nothing that is in force" a_damaged_ledger \
+    "bans of a disk that is read-only are in force" a_read_only_disk \
     "a full disk is an error" a_full_disk \
     "a full disk is an error without the daemon" a_full_disk_without_the_daemon \
     "docs/bans.md: ban, many at once, to another machine" page_of_bans \

@@ -138,13 +138,19 @@ Result<RecordLog> RecordLog::create(const std::string& path, const LogKind& kind
 }
 
 Result<RecordLog> RecordLog::open(const std::string& path, const LogKind& kind) {
-    UniqueFd file(::open(path.c_str(), O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+    constexpr int flags = O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
+    UniqueFd file(::open(path.c_str(), O_RDWR | flags));
+    // Of a file system that cannot be written, because it has errors, all that it has counts.
+    const bool read_only = !file && errno == EROFS;
+    if (read_only) file = UniqueFd(::open(path.c_str(), O_RDONLY | flags));
     std::string magic(kind.magic.size(), '\0');
     const ssize_t got = file ? ::pread(file.get(), magic.data(), magic.size(), 0) : -1;
     if (got < 0) return fault(path, "cannot be read: " + errno_text(errno));
     if (static_cast<std::size_t>(got) != magic.size() || magic != kind.magic)
         return fault(path, fmt::format("is no {} of this version", kind.name));
-    return RecordLog(path, std::move(file), magic.size(), 0);
+    RecordLog log(path, std::move(file), magic.size(), 0);
+    log.read_only_ = read_only;
+    return log;
 }
 
 Result<bool> RecordLog::read_on(const Take& take) {
@@ -165,12 +171,14 @@ Result<bool> RecordLog::read_on(const Take& take) {
 }
 
 Status RecordLog::cut_end() {
+    if (read_only_) return fault(path_, "its torn end cannot be cut off: " + errno_text(EROFS));
     if (::ftruncate(file_.get(), static_cast<off_t>(bytes_)) != 0)
         return fault(path_, "its torn end cannot be cut off: " + errno_text(errno));
     return {};
 }
 
 Status RecordLog::append(std::uint32_t type, const std::string& payload, bool flush) {
+    if (read_only_) return fault(path_, "cannot be written: " + errno_text(EROFS));
     const std::string record = record_of(type, next_, payload);
     int error = write_whole(file_.get(), record);
     if (error == 0 && flush && ::fdatasync(file_.get()) != 0) error = errno;

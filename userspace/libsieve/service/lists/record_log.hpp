@@ -39,7 +39,8 @@ class RecordLog {
     // A new file, in place of whatever is there. It has its name once all of this is on the disk.
     [[nodiscard]] static Result<RecordLog> create(const std::string& path, const LogKind& kind,
                                                   const std::vector<LogRecord>& records = {});
-    // An existing one, of which nothing was read yet. bad_input: it is none of this kind.
+    // An existing one, of which nothing was read yet; on a read-only file system, to be read only. bad_input:
+    // it is none of this kind.
     [[nodiscard]] static Result<RecordLog> open(const std::string& path, const LogKind& kind);
 
     // What was not read yet. True: a record at the end is cut short, or is being written. bad_input: the file
@@ -63,6 +64,7 @@ class RecordLog {
     UniqueFd file_;
     std::uint64_t bytes_ = 0;
     std::uint64_t next_ = 0; // number of the next record
+    bool read_only_ = false;
 };
 
 } // namespace sieve::service

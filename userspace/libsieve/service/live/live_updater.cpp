@@ -731,7 +731,11 @@ class Updater final : public LiveUpdater {
         SIEVE_ASSIGN(LiveChange done, live_->finish_rebuild(kernel_, std::move(*image), observer_));
         image_error_.clear();
         tell({.what = LiveEvent::What::rebuilt, .change = done, .reason = reason});
-        if (reason == RebuildReason::unsaved) files_at_ = now(); // what could not be written is still to come
+        if (reason == RebuildReason::unsaved) { // what could not be written is still to come
+            files_at_ = now();
+            for (PartSource& source : sources_)
+                if (!source.in_step) source.schedule.restart(now());
+        }
         note_filters(done);
         return {};
     }
