@@ -42,7 +42,7 @@ class MergedSourcesTest : public BansKeeperTest {
         return updater;
     }
     void put_in_force_after(LiveSet& live) {
-        ASSERT_TRUE(test::rebuild(live, kernel, sandbox, observer));
+        ASSERT_TRUE(test::rebuild(live, sandbox));
         put_in_force();
     }
     void list(const std::vector<std::string>& lines, LiveUpdater& updater) {
@@ -244,10 +244,9 @@ TEST_F(MergedSourcesTest, WhatASourceSaidGoesOnceItIsNoneAndAllOthersHaveSpoken)
 TEST_F(MergedSourcesTest, TheListOfAnOlderVersionIsTakenOver) {
     ASSERT_TRUE(ledger.append({ban("192.0.2.1")}));
     {
-        auto older = LiveSet::open({ban_set()}, state, observer);
+        auto older = LiveSet::open({ban_set()}, kernel, state, observer);
         ASSERT_TRUE(older);
-        ASSERT_TRUE(
-            older->change(kernel, Part::followed, {{}, {entry("192.0.2.1"), entry("192.0.2.2")}}, observer));
+        ASSERT_TRUE(older->change(Part::followed, {{}, {entry("192.0.2.1"), entry("192.0.2.2")}}));
         put_in_force_after(*older);
     }
     write_list({"192.0.2.5"});

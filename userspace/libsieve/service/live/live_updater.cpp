@@ -100,7 +100,7 @@ class Updater final : public LiveUpdater {
                                   something_is_in_force(kernel_, settings_.configuration, set.name) ||
                                       lets_packets_pass(settings_.configuration, set)};
         };
-        SIEVE_ASSIGN(LiveSet live, LiveSet::open(options_of(set_), state_directory_, observer_));
+        SIEVE_ASSIGN(LiveSet live, LiveSet::open(options_of(set_), kernel_, state_directory_, observer_));
         live_.emplace(std::move(live));
         if (!sources_.empty()) {
             const std::string name = range_set_name(set_.name);
@@ -109,7 +109,7 @@ class Updater final : public LiveUpdater {
                 return invalid_request(
                     fmt::format("set {}: the configuration lacks its range set {}", set_.name, name));
             ranges_.emplace(
-                RangeSet::open(options_of(*range_set), parts_of(set_), state_directory_, observer_));
+                RangeSet::open(options_of(*range_set), parts_of(set_), kernel_, state_directory_, observer_));
         }
         // A ledger of bans is at hand.
         if (bans_ && live_->rebuild_due() == RebuildReason::no_image) ask(sources_.front());
@@ -123,11 +123,8 @@ class Updater final : public LiveUpdater {
                 if (settings_.needs_images) return made;
                 put_off(rebuild_at_, set_.name, std::move(made.error()));
             }
-        if (ranges_ && ranges_->is_due())
-            if (Status published = publish_ranges(); !published) {
-                if (settings_.needs_images) return published;
-                put_off(publish_at_, ranges_->name(), std::move(published.error()));
-            }
+        Status published = publish_if_due();
+        if (!published && settings_.needs_images) return published;
         show();
         return {};
     }
@@ -140,8 +137,8 @@ class Updater final : public LiveUpdater {
         if (!(bans_ && woken)) protect(); // else whoever gave a ban has asked the host just now
         reconciled_ = false;
         if (filters_came) {
-            live_->check_files(observer_);
-            if (ranges_) ranges_->check_files(observer_);
+            live_->check_files();
+            if (ranges_) ranges_->check_files();
         }
         // What is asked may say that something ends later.
         if (woken && is_accepted()) ask_for_all(begin);
@@ -149,10 +146,8 @@ class Updater final : public LiveUpdater {
             if (is_due(source, begin, woken)) ask(source);
         if (!ends_wait_) expire(begin);
         if (!files_.empty() && (woken || begin >= files_at_)) look_at_files(begin);
-        if (!reconciled_ && (filters_came || begin >= reconcile_at_)) reconcile();
-        if (ranges_ && ranges_->is_due() && now() >= publish_at_)
-            if (Status published = publish_ranges(); !published)
-                put_off(publish_at_, ranges_->name(), std::move(published.error()));
+        if (!reconciled_ && (filters_came || begin >= reconcile_at_)) tell_change(live_->reconcile());
+        (void)publish_if_due();
         rebuild_if_due();
         note_sources();
         show();
@@ -161,7 +156,7 @@ class Updater final : public LiveUpdater {
 
     void wake() override { woken_ = true; }
     void reconcile_soon() override { filters_came_ = true; }
-    void catch_up(std::uint32_t map_id) override { live_->catch_up(kernel_, map_id); }
+    void catch_up(std::uint32_t map_id) override { live_->catch_up(map_id); }
 
     [[nodiscard]] State state() const override {
         const std::lock_guard lock(shown_mutex_);
@@ -359,11 +354,7 @@ class Updater final : public LiveUpdater {
         const bool some_gone = std::ranges::any_of(
             before, [&](uint128 one) { return std::ranges::find(addresses, one) == addresses.end(); });
         if (some_gone && !known_kept_out_.empty()) take_again();
-        auto done = live_->remove_protected(kernel_, observer_);
-        if (done)
-            tell_change(*done);
-        else
-            tell_failure(set_.name, std::move(done.error()));
+        (void)took(live_->remove_protected());
         if (ranges_) tell_kept_out(ranges_->name(), ranges_->remove_protected().kept_out);
     }
     // What was kept out because of an address that this host depended on.
@@ -375,19 +366,8 @@ class Updater final : public LiveUpdater {
     }
 
     void expire(Time at) {
-        if (live_->next_expiry().value_or(never) <= at) {
-            auto done = live_->expire(kernel_, at, observer_);
-            if (done)
-                tell_change(*done);
-            else
-                tell_failure(set_.name, std::move(done.error()));
-        }
+        if (live_->next_expiry().value_or(never) <= at) (void)took(live_->expire(at));
         if (ranges_ && ranges_->next_expiry().value_or(never) <= at) (void)ranges_->expire(at);
-    }
-
-    void reconcile() {
-        auto done = live_->reconcile(kernel_, observer_);
-        if (done) tell_change(*done);
     }
 
     // --- sources that say a part of the list
@@ -528,9 +508,8 @@ class Updater final : public LiveUpdater {
         const bool whole = fetch == SourceSchedule::Fetch::whole_list;
         bool taken = !(source.part == Part::lists && answer.added.empty() && refuses_empty_lists());
         if (taken && (whole || !singles.empty())) {
-            auto done = whole ? live_->replace(kernel_, source.part, std::move(singles.added), observer_)
-                              : live_->change(kernel_, source.part, std::move(singles), observer_);
-            taken = took(done);
+            taken = took(whole ? live_->replace(source.part, std::move(singles.added))
+                               : live_->change(source.part, std::move(singles)));
         }
         // Where one half of a whole list is refused, the other may have been cut short as well.
         if ((whole && taken) || (!whole && !prefixes.empty())) {
@@ -555,7 +534,7 @@ class Updater final : public LiveUpdater {
         if (refusal) tell_refusal(set_, *refusal);
         return refusal.has_value();
     }
-    bool took(Result<LiveChange>& done) {
+    bool took(Result<LiveChange> done) {
         if (!done) {
             tell_failure(set_.name, std::move(done.error()));
             return false;
@@ -609,8 +588,7 @@ class Updater final : public LiveUpdater {
         }
         std::optional<EntryChange> change = timed_entries_of(difference);
         if (!change) return read_all_files();
-        auto done = live_->change(kernel_, Part::followed, std::move(*change), observer_);
-        return took(done);
+        return took(live_->change(Part::followed, std::move(*change)));
     }
     Result<bool> read_all_files() {
         for (WatchedList& file : files_) SIEVE_TRY(file.look(true));
@@ -674,8 +652,7 @@ class Updater final : public LiveUpdater {
             else
                 lines_left_out_ = true;
         }
-        auto done = live_->replace(kernel_, Part::followed, std::move(all), observer_);
-        return took(done);
+        return took(live_->replace(Part::followed, std::move(all)));
     }
 
     // --- new images
@@ -687,12 +664,18 @@ class Updater final : public LiveUpdater {
     Status publish_ranges() {
         SIEVE_ASSIGN(Image image, ranges_->build(settings_.sandbox));
         const auto lock = alone();
-        SIEVE_TRY(ranges_->publish(kernel_, std::move(image), observer_));
+        SIEVE_TRY(ranges_->publish(std::move(image)));
         image_error_.clear();
         tell({.what = LiveEvent::What::rebuilt,
               .set = ranges_->name(),
               .entries = ranges_->list().prefixes()});
         return {};
+    }
+    Status publish_if_due() {
+        if (!ranges_ || !ranges_->is_due() || now() < publish_at_) return {};
+        Status published = publish_ranges();
+        if (!published) put_off(publish_at_, ranges_->name(), published.error());
+        return published;
     }
     // Whoever waits for the list of the new sources hears of it.
     void note_sources() {
@@ -707,7 +690,7 @@ class Updater final : public LiveUpdater {
         }
         const RebuildReason reason = live_->rebuild_due().value_or(RebuildReason::long_journal);
         const auto lock = alone();
-        SIEVE_ASSIGN(LiveChange done, live_->finish_rebuild(kernel_, std::move(*image), observer_));
+        SIEVE_ASSIGN(LiveChange done, live_->finish_rebuild(std::move(*image)));
         image_error_.clear();
         tell({.what = LiveEvent::What::rebuilt, .change = done, .reason = reason});
         if (reason == RebuildReason::unsaved) files_at_ = now(); // what could not be written is still to come
