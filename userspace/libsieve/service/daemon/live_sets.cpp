@@ -89,8 +89,7 @@ class LiveSets::Runner {
         step_soon();
     }
     void catch_up(std::uint32_t map_id) { updater_->catch_up(map_id); }
-
-  private:
+    // From any thread.
     void step_soon() {
         {
             const std::lock_guard lock(mutex_);
@@ -99,6 +98,7 @@ class LiveSets::Runner {
         changed_.notify_all();
     }
 
+  private:
     // To read a whole list, and to build a filter of it, takes several times what is kept. What the allocator
     // keeps of that goes back to the machine.
     void give_back_memory(const live::LiveUpdater::State& state) {
@@ -146,11 +146,11 @@ class LiveSets::Runner {
     int troubles_changed_;
     BrokeOff broke_off_;
     std::function<void()> stepped_;
-    std::unique_ptr<live::LiveUpdater> updater_;
     std::mutex mutex_;
     std::condition_variable changed_;
     bool woken_ = false;
     bool over_ = false;
+    std::unique_ptr<live::LiveUpdater> updater_; // its threads call step_soon()
     bool troubled_ = false;
     bool settled_ = false;
     std::uint64_t given_back_at_ = 0; // timed entries
@@ -208,6 +208,7 @@ std::set<std::string> LiveSets::open_all(const Configuration& configuration, con
         settings.sandbox.cancel = runner->cancel();
         settings.tell = [this](const live::LiveEvent& event) { tell(event); };
         settings.exclusive = &exclusive_;
+        settings.step_soon = [mine = runner.get()] { mine->step_soon(); };
         auto updater = live::LiveUpdater::open(std::move(settings), kernel_, state_, host_);
         if (!updater) {
             log_.error(fmt::format("set {}: cannot be followed: {}", set.name, updater.error().message),

@@ -7,7 +7,6 @@
 #include <atomic>
 #include <cerrno>
 #include <ctime>
-#include <future>
 #include <map>
 #include <ranges>
 #include <string_view>
@@ -23,6 +22,7 @@
 #include "libsieve/service/lists/ban.hpp"
 #include "libsieve/service/lists/origin_names.hpp"
 #include "libsieve/service/lists/watched_list.hpp"
+#include "libsieve/service/live/background.hpp"
 #include "libsieve/service/live/live_image.hpp"
 #include "libsieve/service/live/range_set.hpp"
 #include "libsieve/service/live/range_set_configuration.hpp"
@@ -38,10 +38,9 @@ namespace sieve::service::live {
 
 namespace {
 
-// While another controller holds the lock, or a build is under way.
+// While another controller holds the lock.
 constexpr std::chrono::milliseconds soon{20};
-// While lists are read, and while one of them is being written.
-constexpr std::chrono::milliseconds look_at_lists{50};
+// While a list is being written.
 constexpr std::chrono::seconds until_written{1};
 constexpr std::chrono::seconds retry{5};
 // A ledger of bans that changed without a word.
@@ -88,7 +87,7 @@ class Updater final : public LiveUpdater {
                 if (const auto* file = std::get_if<FileSpec>(&source))
                     files_.emplace_back(file->path, most_list_bytes, has_lines(set_));
         } else if (!sources_of_lists(set_).empty()) {
-            whole_lists_.emplace(set_, settings_.sandbox);
+            whole_lists_.emplace(set_, settings_.sandbox, settings_.step_soon);
             sources_.push_back({Part::lists, SourceSchedule(set_.refresh)});
         }
     }
@@ -287,6 +286,7 @@ class Updater final : public LiveUpdater {
             state.timed_entries += ranges_->list().timed_entries();
         }
         state.in_step = is_in_step();
+        state.at_work = building_.is_at_work() || (whole_lists_ && whole_lists_->reads());
         state.failures = file_failures_;
         state.asked = asked_;
         if (!state.in_step) state.last_error = last_error_;
@@ -329,7 +329,8 @@ class Updater final : public LiveUpdater {
         const PartSource& bans = sources_.front();
         state.follows_bans = true;
         if (bans.in_step) state.ledger = bans_->mark();
-        const bool builds = building_.valid() || (live_->rebuild_due() && is_urgent(*live_->rebuild_due()));
+        const bool builds =
+            building_.is_at_work() || (live_->rebuild_due() && is_urgent(*live_->rebuild_due()));
         state.settles = delayed_ || builds || (ranges_ && ranges_->is_due());
         if (!bans.in_step)
             state.lacks = bans.last_error;
@@ -707,24 +708,25 @@ class Updater final : public LiveUpdater {
     }
     // Another thread builds, so that changes go on in place.
     void rebuild_if_due() {
-        if (building_.valid()) {
-            if (building_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
-            Result<Image> image = building_.get();
-            if (Status done = finish(std::move(image)); !done)
+        if (building_.is_at_work()) {
+            std::optional<Result<Image>> image = building_.result();
+            if (!image) return;
+            if (Status done = finish(std::move(*image)); !done)
                 put_off(rebuild_at_, set_.name, std::move(done.error()));
             return;
         }
         if (!live_->rebuild_due() || now() < rebuild_at_ || !has_list()) return;
         Result<RebuildOrder> order = live_->begin_rebuild();
         if (!order) return put_off(rebuild_at_, set_.name, std::move(order.error()));
-        building_ = std::async(std::launch::async, &build_live_image, std::move(*order), settings_.sandbox);
+        building_.begin([this, order = std::move(*order)]() mutable {
+            return build_live_image(std::move(order), settings_.sandbox);
+        });
     }
 
     [[nodiscard]] Time next_step() {
         Time next = never;
         const auto at = [&](Time time) { next = std::min(next, time); };
-        if (building_.valid()) at(now() + soon);
-        if (live_->rebuild_due() && !building_.valid() && has_list()) at(std::max(now(), rebuild_at_));
+        if (live_->rebuild_due() && !building_.is_at_work() && has_list()) at(std::max(now(), rebuild_at_));
         if (!ends_wait_) at(live_->next_expiry().value_or(never));
         at(reconcile_at_);
         if (ranges_) {
@@ -732,8 +734,7 @@ class Updater final : public LiveUpdater {
             if (ranges_->is_due()) at(std::max(now(), publish_at_));
         }
         for (const PartSource& source : sources_)
-            at(source.part == Part::lists && whole_lists_->reads() ? now() + look_at_lists
-                                                                   : source.schedule.next_poll());
+            if (source.part != Part::lists || !whole_lists_->reads()) at(source.schedule.next_poll());
         if (!files_.empty()) at(files_at_);
         if (woken_ || filters_came_) at(now());
         return next;
@@ -753,7 +754,6 @@ class Updater final : public LiveUpdater {
     std::vector<WatchedList> files_;
     std::optional<LiveSet> live_;
     std::optional<RangeSet> ranges_;
-    std::future<Result<Image>> building_;
 
     // The first step looks at everything.
     std::atomic<bool> woken_{true};
@@ -781,6 +781,8 @@ class Updater final : public LiveUpdater {
 
     mutable std::mutex shown_mutex_;
     State shown_;
+
+    Background<Result<Image>> building_{settings_.step_soon};
 };
 
 } // namespace
