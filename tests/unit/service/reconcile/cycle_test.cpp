@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/reconcile/cycle.hpp"
+#include "libsieve/service/reconcile/list_owner.hpp"
 
 #include <algorithm>
 #include <csignal>
@@ -56,6 +57,7 @@ class CycleTest : public testing::Test {
         control::Observer observer;
         observer.remark = [this](const std::string& text) { remarks.push_back(text); };
         kernel.steps.clear();
+        options.renamed = take_over_renamed(configuration, state, observer); // it may be another one
         return run_cycle(kernel, configuration, state, host, options, observer);
     }
     CycleReport done(const CycleOptions& options = {}) {

@@ -17,6 +17,7 @@
 #include "libsieve/service/daemon/broken_off.hpp"
 #include "libsieve/service/live/range_set_configuration.hpp"
 #include "libsieve/service/monitor/process_usage.hpp"
+#include "libsieve/service/reconcile/list_owner.hpp"
 #include "libsieve/service/reconcile/reconcile.hpp"
 #include "libsieve/service/reconcile/together.hpp"
 #include "libsieve/util/random/chance.hpp"
@@ -292,18 +293,21 @@ void Daemon::begin(CycleOptions options) {
     Worker& worker = running_->options.ask == Ask::nothing ? *urgent_ : *patient_;
     if (ready_) parts_.statistics.set_state(watching::DaemonState::working);
     // At the start, what is remembered is in force before the lists of live sets are read.
-    const bool opens = live_sets_wait_ && (ready_ || !live_.can_wait(*configuration_));
+    const bool is_first = cycles_ == 0;
+    const bool opens = live_sets_wait_ && (!is_first || !live_.can_wait(*configuration_));
     if (opens) live_sets_wait_ = false;
-    if (cycles_ == 0) running_->options.host_where_none_runs = bounded_host_addresses_.get();
+    if (is_first) running_->options.host_where_none_runs = bounded_host_addresses_.get();
     running_->options.catch_up = [this](const std::string& set, std::uint32_t map_id) {
         live_.catch_up(set, map_id);
     };
-    worker.run([this, job = running_, opens] {
+    worker.run([this, job = running_, opens, is_first] {
         job->report = without_ending_the_daemon("the cycle", [&] {
             CycleOptions options = job->options;
-            if (opens) options.renamed = live_.open(*job->configuration, *settings_.sandbox);
+            if (opens) options.renamed = live_.open(*job->configuration, *settings_.sandbox, observer());
             const std::lock_guard lock(live_.exclusive());
             state_.mend();
+            if (is_first && !opens)
+                options.renamed = take_over_renamed(*job->configuration, state_, observer());
             // A cycle may take a program away, and its counters with it. A failure is the statistics's to
             // show.
             (void)parts_.statistics.observe(parts_.kernel);

@@ -172,20 +172,20 @@ void LiveSets::broke_off() {
     set_event(troubles_changed_.get());
 }
 
-std::set<std::string> LiveSets::open(const Configuration& configuration, const SandboxSettings& sandbox) {
+std::set<std::string> LiveSets::open(const Configuration& configuration, const SandboxSettings& sandbox,
+                                     const control::Observer& observer) {
     try {
-        return open_all(configuration, sandbox);
+        close();
+        std::set<std::string> renamed = take_over_renamed(configuration, state_, observer);
+        open_all(configuration, sandbox);
+        return renamed;
     } catch (...) {
         broke_off();
         throw;
     }
 }
 
-std::set<std::string> LiveSets::open_all(const Configuration& configuration, const SandboxSettings& sandbox) {
-    close();
-    control::Observer observer;
-    observer.remark = [this](const std::string& text) { log_.info(text); };
-    std::set<std::string> renamed = take_over_renamed(configuration, state_, observer);
+void LiveSets::open_all(const Configuration& configuration, const SandboxSettings& sandbox) {
     std::vector<std::unique_ptr<Runner>> opened;
     for (const SetConfiguration& set : configuration.sets) {
         if (!live::is_live(set)) continue;
@@ -221,7 +221,6 @@ std::set<std::string> LiveSets::open_all(const Configuration& configuration, con
     }
     const std::lock_guard lock(mutex_);
     runners_ = std::move(opened);
-    return renamed;
 }
 
 void LiveSets::run() {

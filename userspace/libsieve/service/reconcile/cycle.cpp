@@ -758,10 +758,8 @@ std::optional<Error> first_failure(const std::vector<SetSurvey>& surveys, const 
 Result<CycleReport> run_cycle(control::Kernel& kernel, const Configuration& configuration,
                               const StateDirectory& state, HostAddresses& host, const CycleOptions& options,
                               const control::Observer& observer) {
-    CycleOptions after = options;
-    after.renamed.merge(take_over_renamed(configuration, state, observer));
-    SIEVE_ASSIGN(std::vector<SetSurvey> surveys, survey_sets(configuration, state, host, after, observer));
-    return Cycle(kernel, configuration, state, host, after, observer).run(std::move(surveys));
+    SIEVE_ASSIGN(std::vector<SetSurvey> surveys, survey_sets(configuration, state, host, options, observer));
+    return Cycle(kernel, configuration, state, host, options, observer).run(std::move(surveys));
 }
 
 } // namespace sieve::service

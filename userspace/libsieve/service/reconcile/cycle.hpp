@@ -53,8 +53,8 @@ struct CycleOptions {
     // null: whoever is asked about other changes.
     HostAddresses* host_where_none_runs = nullptr;
     CatchUp catch_up{}; // for sets that change in place; null: there are none
-    // Sets that have taken over another set's list (list_owner.hpp): what is in force under their names is
-    // not theirs.
+    // Sets that have just taken over another set's list: what is in force under their names is not theirs.
+    // Whoever has a configuration that may be another one asks for them first (list_owner.hpp).
     std::set<std::string> renamed{};
 };
 
