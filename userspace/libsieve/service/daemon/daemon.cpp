@@ -44,6 +44,10 @@ constexpr std::chrono::seconds live_sets_pause{10};
 // After a cycle that could not write all of the state.
 constexpr std::chrono::minutes state_retry{1};
 
+// How long the start waits for the host's addresses, about which a table is asked that comes into force where
+// none runs. A table that replaces another waits until the addresses are known.
+constexpr std::chrono::milliseconds host_patience{50};
+
 // Takes keys out that people inserted for a time which is over (`insert --for`). The result is the time until
 // the next look.
 std::chrono::nanoseconds expire(control::Kernel& kernel, const control::Observer& observer, Log& log) {
@@ -133,7 +137,7 @@ Daemon::Daemon(const DaemonParts& parts, const DaemonSettings& settings, Configu
                StateDirectory state)
     : parts_(parts), settings_(settings),
       configuration_(std::make_shared<const Configuration>(std::move(configuration))),
-      state_(std::move(state)), schedule_(&chance, settings.schedule),
+      state_(std::move(state)), schedule_(&chance, settings.backoff),
       cycle_log_(parts.log,
                  [this](const std::string& set) -> std::optional<std::chrono::milliseconds> {
                      const auto next = schedule_.next_of(set);
@@ -159,7 +163,7 @@ Status Daemon::listen() {
         SIEVE_ASSIGN(settings_.sandbox, standard_sandbox());
     }
     settings_.sandbox->cancel = cancel_.get();
-    bounded_host_addresses_ = std::make_unique<BoundedHostAddresses>(parts_.host, settings_.host_patience);
+    bounded_host_addresses_ = std::make_unique<BoundedHostAddresses>(parts_.host, host_patience);
     EventLoop& loop = parts_.loop;
     SIEVE_ASSIGN(timer_, loop.timer([this] { look_at_schedule(); }));
     SIEVE_ASSIGN(ends_timer_, loop.timer([this] { take_out_ended(); }));
