@@ -244,15 +244,19 @@ void LiveSets::wake(const std::set<std::string>& sets) {
             runner->wake();
 }
 
+LiveSets::Runner* LiveSets::find(const std::string& set) const {
+    const auto found = std::ranges::find_if(runners_, [&](const auto& one) { return one->set() == set; });
+    return found != runners_.end() ? found->get() : nullptr;
+}
+
 std::optional<live::LiveUpdater::State>
 LiveSets::wait(const std::string& set, std::chrono::milliseconds patience,
                const std::function<bool(const live::LiveUpdater::State& state)>& has_come) {
     std::optional<live::LiveUpdater::State> found;
     std::unique_lock lock(mutex_);
     (void)stepped_.wait_for(lock, patience, [&] {
-        found.reset();
-        for (const auto& runner : runners_)
-            if (runner->set() == set) found = runner->state();
+        const Runner* runner = find(set);
+        found = runner != nullptr ? std::optional(runner->state()) : std::nullopt;
         return found && has_come(*found);
     });
     return found;
@@ -260,14 +264,13 @@ LiveSets::wait(const std::string& set, std::chrono::milliseconds patience,
 
 bool LiveSets::is_banned(const std::string& set, const live::Prefix& single) const {
     const std::lock_guard lock(mutex_);
-    return std::ranges::any_of(
-        runners_, [&](const auto& runner) { return runner->set() == set && runner->is_banned(single); });
+    const Runner* runner = find(set);
+    return runner != nullptr && runner->is_banned(single);
 }
 
 std::vector<live::LiveUpdater::OriginCount> LiveSets::decisions(const std::string& set) const {
     const std::lock_guard lock(mutex_);
-    for (const auto& runner : runners_)
-        if (runner->set() == set) return runner->state().origins;
+    if (const Runner* runner = find(set)) return runner->state().origins;
     return {};
 }
 
@@ -278,8 +281,7 @@ void LiveSets::reconcile_all() {
 
 void LiveSets::catch_up(const std::string& set, std::uint32_t map_id) {
     const std::lock_guard lock(mutex_);
-    for (const auto& runner : runners_)
-        if (runner->set() == set) runner->catch_up(map_id);
+    if (Runner* runner = find(set)) runner->catch_up(map_id);
 }
 
 std::vector<std::string> LiveSets::troubles() const {

@@ -89,6 +89,7 @@ class LiveSets {
     void tell(const live::LiveEvent& event);
     void open_all(const Configuration& configuration, const SandboxSettings& sandbox);
     void broke_off();
+    [[nodiscard]] Runner* find(const std::string& set) const; // with mutex_
 
     control::Kernel& kernel_;
     const StateDirectory& state_;

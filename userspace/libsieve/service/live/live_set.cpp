@@ -43,6 +43,19 @@ std::string journal_path(const StateDirectory& state, const std::string& set, co
     return path + "journal";
 }
 
+// An error if the set cannot be kept so: it is verified, or its size or key is a wrong one.
+Status check_live(const SetConfiguration& set) {
+    const auto fault = [&](const std::string& what) {
+        return invalid_request(fmt::format("set {}: its keys change in place, {}", set.name, what));
+    };
+    if (!entry::is_single_address(set.feed.fields))
+        return fault(fmt::format("and its key is {}, expected src or dst", format_fields(set.feed.fields)));
+    if (set.verify) return fault("so it cannot be verified; expected verify = false");
+    if (set.feed.build.fpr || set.feed.build.memory)
+        return fault("so its size follows its list; expected neither fpr nor memory");
+    return {};
+}
+
 } // namespace
 
 bool is_urgent(RebuildReason reason) {
@@ -540,18 +553,6 @@ Result<std::map<std::string, LiveSet>> changed_since_their_images(const Configur
         changed.emplace(set.name, std::move(live));
     }
     return changed;
-}
-
-Status check_live(const SetConfiguration& set) {
-    const auto fault = [&](const std::string& what) {
-        return invalid_request(fmt::format("set {}: its keys change in place, {}", set.name, what));
-    };
-    if (!entry::is_single_address(set.feed.fields))
-        return fault(fmt::format("and its key is {}, expected src or dst", format_fields(set.feed.fields)));
-    if (set.verify) return fault("so it cannot be verified; expected verify = false");
-    if (set.feed.build.fpr || set.feed.build.memory)
-        return fault("so its size follows its list; expected neither fpr nor memory");
-    return {};
 }
 
 } // namespace sieve::service::live

@@ -99,7 +99,8 @@ class LiveSet {
   public:
     // Reads the last good image's list and its journal. Nothing there: an empty list. `kernel` and `state`
     // must outlive the set. If they are damaged or cannot be read, or if it is in force and nothing is there,
-    // the list is empty, too, and awaits_sources(). Error: the set cannot be changed in place (check_live()).
+    // the list is empty, too, and awaits_sources(). Error: the set cannot be changed in place: it is
+    // verified, or its size or key is a wrong one.
     [[nodiscard]] static Result<LiveSet> open(LiveSetOptions options, control::Kernel& kernel,
                                               const StateDirectory& state, control::Observer observer);
 
@@ -236,8 +237,5 @@ class LiveSet {
 [[nodiscard]] Result<std::map<std::string, LiveSet>>
 changed_since_their_images(const Configuration& configuration, control::Kernel& kernel,
                            const StateDirectory& state, const control::Observer& observer);
-// An error if a set that follows a stream cannot be kept so: it is verified, or its kind or key is a wrong
-// one.
-[[nodiscard]] Status check_live(const SetConfiguration& set);
 
 } // namespace sieve::service::live
