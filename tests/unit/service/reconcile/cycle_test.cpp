@@ -1095,7 +1095,8 @@ TEST_F(CycleTest, TellsWhenAServerWantsToBeAskedAgain) {
     sandbox.run = [](const ChildOrder& child) -> Result<ChildEnd> {
         if (child.role != ChildRole::fetch) return test::work_in_process(child);
         ChildEnd end;
-        end.report = write_failure({{ErrorKind::bad_input, "the server has too much to do", {}}, std::chrono::seconds(33)});
+        end.report = write_failure(
+            {{ErrorKind::bad_input, "the server has too much to do", {}}, std::chrono::seconds(33)});
         return end;
     };
     const CycleReport report = done({.on_failure = OnFailure::go_on});

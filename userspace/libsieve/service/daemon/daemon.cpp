@@ -115,6 +115,15 @@ struct Daemon::RunningCycle {
     std::chrono::nanoseconds next_look = longest_without_a_look; // for such keys, after its end
     Result<CycleReport> report{};
     Status unloaded{};
+
+    // The sets that it was about. What did not come about since it was called off will be tried again.
+    [[nodiscard]] std::set<std::string> answered() const {
+        std::set<std::string> sets = options.sets;
+        if (called_off && report)
+            for (const SetReport& set : report->sets)
+                if (set.outcome == SetOutcome::failed) sets.erase(set.name);
+        return sets;
+    }
 };
 
 Result<std::unique_ptr<Daemon>> Daemon::start(const DaemonParts& parts, const DaemonSettings& settings) {
@@ -396,14 +405,11 @@ void Daemon::end() {
 void Daemon::note(const RunningCycle& ended) {
     watching::CycleTimes times;
     times.took = std::chrono::steady_clock::now() - ended.began;
-    times.asked = ended.options.sets;
+    times.asked = ended.answered();
     if (!ended.report) {
         if (!ended.called_off) parts_.statistics.note_cycle_failed(ended.report.error(), times);
         return;
     }
-    if (ended.called_off) // what did not come about will be tried again
-        for (const SetReport& set : ended.report->sets)
-            if (set.outcome == SetOutcome::failed) times.asked.erase(set.name);
     parts_.statistics.note_cycle(*ended.report, times);
     note_behind(*ended.report);
 }
@@ -474,15 +480,9 @@ void Daemon::tell(const RunningCycle& ended) {
                                  : fmt::format("nothing was changed: {}", ended.report.error().message));
         return;
     }
-    CycleOptions told = ended.options;
-    if (ended.called_off) { // what did not come about will be tried again
-        told.ask = Ask::some;
-        for (const SetReport& set : ended.report->sets)
-            if (set.outcome == SetOutcome::failed) told.sets.erase(set.name);
-    }
     const auto took =
         std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - ended.began);
-    cycle_log_.tell(told, *ended.report, took);
+    cycle_log_.tell(ended.answered(), *ended.report, took);
 }
 
 void Daemon::notify_status(const std::string& first_line) {
