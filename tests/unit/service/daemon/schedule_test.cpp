@@ -143,17 +143,20 @@ TEST_F(ScheduleTest, FailuresBackOffAndATriggerDoesNotWaitForThat) {
     EXPECT_EQ(schedule.next_of("a"), now + 1h);
 }
 
-TEST_F(ScheduleTest, AListWithoutAnEntryIsAskedForAgainSoon) {
+TEST_F(ScheduleTest, WhatARefusalSaysMayPassIsAskedForAgainSoon) {
     begin();
     now += 2h;
-    const auto cycle = take();
-    ASSERT_TRUE(cycle);
-    CycleReport refused = report(SetOutcome::refused);
-    refused.sets[0].guard = Guard::empty;
-    refused.sets[1].guard = Guard::shrink;
-    schedule.done(*cycle, refused, now);
-    EXPECT_LE(*schedule.next_of("a") - now, 10s);
-    EXPECT_EQ(*schedule.next_of("b") - now, 2h);
+    for (const Guard passes : {Guard::empty, Guard::lockout}) {
+        const auto cycle = take();
+        ASSERT_TRUE(cycle);
+        CycleReport refused = report(SetOutcome::refused);
+        refused.sets[0].guard = passes;
+        refused.sets[1].guard = Guard::shrink;
+        schedule.done(*cycle, refused, now);
+        EXPECT_LE(*schedule.next_of("a") - now, 20s) << guard_name(passes);
+        EXPECT_EQ(*schedule.next_of("b") - now, 2h);
+        now += 2h;
+    }
 }
 
 TEST_F(ScheduleTest, AServerThatAsksForTimeGetsIt) {

@@ -168,8 +168,10 @@ void Schedule::done(const CycleOptions& cycle, const CycleReport& report, Time n
             continue;
         }
         entry.phase = Phase::waits;
-        // An answer without an entry may be a server's that is about to have some.
-        if (set.outcome != SetOutcome::failed && set.guard != Guard::empty) {
+        // An answer without an entry may be a server's that is about to have some, and a hook may refuse a
+        // list for another set's, which is about to change.
+        const bool may_pass = set.guard == Guard::empty || set.guard == Guard::lockout;
+        if (set.outcome != SetOutcome::failed && !may_pass) {
             schedule(entry, now);
             continue;
         }
