@@ -191,7 +191,7 @@ class LiveBench {
     json run(const std::vector<Decision>& first, const std::vector<Decision>& added,
              const std::vector<Decision>& deleted) {
         const double memory_before = resident();
-        LiveSet live = value_of(LiveSet::open({set_, {}}, state_, {}));
+        LiveSet live = value_of(LiveSet::open({set_, {}}, kernel_, state_, {}));
         value_of(rebuild(live));
         put_in_force();
 
@@ -202,8 +202,8 @@ class LiveBench {
         out["download"] =
             cost_of(first.size(), [&] { decisions = fetch(SourceSchedule::Fetch::whole_list); }).to_json();
         out["first"] = cost_of(first.size(), [&] {
-                           const LiveChange done = value_of(
-                               live.replace(kernel_, Part::followed, std::move(decisions.added), {}));
+                           const LiveChange done =
+                               value_of(live.replace(Part::followed, std::move(decisions.added)));
                            if (done.refusal) fail(done.refusal->message);
                            if (live.rebuild_due()) value_of(rebuild(live));
                        }).to_json();
@@ -216,8 +216,8 @@ class LiveBench {
                                          decisions = fetch(SourceSchedule::Fetch::difference);
                                      }).to_json();
             const double before = processor_seconds();
-            change = value_of(live.change(kernel_, Part::followed,
-                                          {std::move(decisions.deleted), std::move(decisions.added)}, {}));
+            change = value_of(
+                live.change(Part::followed, {std::move(decisions.deleted), std::move(decisions.added)}));
             change_processor = processor_seconds() - before;
         });
         // A larger table may be due before as many keys come again.
@@ -242,7 +242,7 @@ class LiveBench {
                 {address_number(0, sieve_v4_mapped(0xe0000000 + static_cast<std::uint32_t>(i)))},
                 1'000'000'000 + i};
             const auto begin = Clock::now();
-            value_of(live.change(kernel_, Part::followed, {{}, {timed_entry}}, {}));
+            value_of(live.change(Part::followed, {{}, {timed_entry}}));
             single.push_back(seconds_since(begin));
         }
         std::sort(single.begin(), single.end());
@@ -263,7 +263,7 @@ class LiveBench {
     Result<LiveChange> rebuild(LiveSet& live) {
         SIEVE_ASSIGN(RebuildOrder order, live.begin_rebuild());
         SIEVE_ASSIGN(Image image, build_live_image(std::move(order), sandbox_));
-        return live.finish_rebuild(kernel_, std::move(image), {});
+        return live.finish_rebuild(std::move(image));
     }
     Decisions fetch(SourceSchedule::Fetch part) {
         auto decisions = fetch_decisions(source_, part, service::live::current_time(), sandbox_);

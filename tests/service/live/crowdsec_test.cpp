@@ -250,6 +250,11 @@ class InForce {
             const std::lock_guard lock(events_mutex_);
             events_.push_back(event);
         };
+        settings.step_soon = [this] {
+            const std::lock_guard lock(waiting_mutex_);
+            woken_ = true;
+            waiting_.notify_all();
+        };
         auto updater = LiveUpdater::open(std::move(settings), kernel_, state_, host_);
         if (!updater) throw std::runtime_error(updater.error().message);
         updater_ = std::move(*updater);
@@ -287,7 +292,7 @@ class InForce {
             std::unique_lock lock(waiting_mutex_);
             waiting_.wait_for(lock, stop,
                               std::min<Time::duration>(next - current_time(), std::chrono::hours(1)),
-                              [] { return false; });
+                              [this] { return std::exchange(woken_, false); });
         }
     }
 
@@ -300,9 +305,10 @@ class InForce {
     std::mutex exclusive_;
     std::mutex events_mutex_;
     std::vector<LiveEvent> events_;
-    std::unique_ptr<LiveUpdater> updater_;
     std::mutex waiting_mutex_;
     std::condition_variable_any waiting_;
+    bool woken_ = false;
+    std::unique_ptr<LiveUpdater> updater_;
     std::jthread thread_;
 };
 

@@ -213,10 +213,10 @@ Result<service::CycleReport> run_cycle(const control::Safety& safety,
     service::CycleOptions options{.sandbox = sandbox, .confirm_within = safety.confirm_within};
     options.renamed = service::take_over_renamed(configuration, state, listener);
     SIEVE_TRY(service::live::make_first_images(configuration, kernel, state, host, sandbox));
-    SIEVE_ASSIGN(auto changed, service::live::changed_since_their_images(configuration, state, listener));
+    SIEVE_ASSIGN(auto changed,
+                 service::live::changed_since_their_images(configuration, kernel, state, listener));
     options.catch_up = [&](const std::string& set, std::uint32_t map_id) {
-        if (const auto found = changed.find(set); found != changed.end())
-            found->second.catch_up(kernel, map_id);
+        if (const auto found = changed.find(set); found != changed.end()) found->second.catch_up(map_id);
     };
     auto report = service::run_cycle(kernel, configuration, state, host, options, listener);
     if (const std::optional<std::string> why = state.trouble())

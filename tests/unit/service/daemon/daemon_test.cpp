@@ -783,7 +783,7 @@ TEST_F(DaemonTest, AnotherControllerIsWaitedForAndTheTableTriedAgain) {
     kernel.refuse("lock", ErrorKind::busy);
     auto started = Daemon::start(parts(), {.configuration = files.path("c.toml"),
                                            .patience = 0ms,
-                                           .schedule = {.backoff = {.first = 1ms, .most = 1ms}},
+                                           .backoff = {.first = 1ms, .most = 1ms},
                                            .sandbox = test::in_process()});
     ASSERT_TRUE(started);
     daemon = std::move(*started);

@@ -15,8 +15,7 @@ class ScheduleTest : public testing::Test {
     Time now{1000h};
     double chance = 0.5; // no jitter either way
     Configuration configuration;
-    Schedule schedule{[this] { return chance; },
-                      {.quiet = 10ms, .longest = 250ms, .backoff = {.first = 10s, .most = 1h}}};
+    Schedule schedule{[this] { return chance; }, {.first = 10s, .most = 1h}};
 
     ScheduleTest() {
         add("a", 1h);
@@ -144,17 +143,20 @@ TEST_F(ScheduleTest, FailuresBackOffAndATriggerDoesNotWaitForThat) {
     EXPECT_EQ(schedule.next_of("a"), now + 1h);
 }
 
-TEST_F(ScheduleTest, AListWithoutAnEntryIsAskedForAgainSoon) {
+TEST_F(ScheduleTest, WhatARefusalSaysMayPassIsAskedForAgainSoon) {
     begin();
     now += 2h;
-    const auto cycle = take();
-    ASSERT_TRUE(cycle);
-    CycleReport refused = report(SetOutcome::refused);
-    refused.sets[0].guard = Guard::empty;
-    refused.sets[1].guard = Guard::shrink;
-    schedule.done(*cycle, refused, now);
-    EXPECT_LE(*schedule.next_of("a") - now, 10s);
-    EXPECT_EQ(*schedule.next_of("b") - now, 2h);
+    for (const Guard passes : {Guard::empty, Guard::lockout}) {
+        const auto cycle = take();
+        ASSERT_TRUE(cycle);
+        CycleReport refused = report(SetOutcome::refused);
+        refused.sets[0].guard = passes;
+        refused.sets[1].guard = Guard::shrink;
+        schedule.done(*cycle, refused, now);
+        EXPECT_LE(*schedule.next_of("a") - now, 20s) << guard_name(passes);
+        EXPECT_EQ(*schedule.next_of("b") - now, 2h);
+        now += 2h;
+    }
 }
 
 TEST_F(ScheduleTest, AServerThatAsksForTimeGetsIt) {
@@ -162,21 +164,24 @@ TEST_F(ScheduleTest, AServerThatAsksForTimeGetsIt) {
     now += 1h;
     auto cycle = take();
     ASSERT_TRUE(cycle);
-    EXPECT_TRUE(cycle->failures.empty());
     CycleReport failing = report(SetOutcome::failed);
-    failing.sets[0].failures = 1;
-    failing.sets[0].ask_after = 33min;
+    failing.sets[0].retry_after = 30min;
     schedule.done(*cycle, failing, now);
-    EXPECT_EQ(schedule.next_of("a"), now + 33min);
-    now += 33min;
+    EXPECT_EQ(schedule.next_of("a"), now + 31min + 30s); // of its tenth, half is drawn
+    now += 32min;
     cycle = take();
     ASSERT_TRUE(cycle);
-    EXPECT_EQ(cycle->failures, (std::map<std::string, unsigned>{{"a", 1}}));
-    // The refresh was well, but no interface took the list: that is no reason to wait for an hour.
-    failing.sets[0].failures = 0;
-    failing.sets[0].ask_after = 1h;
+    // Not for longer than the set's interval.
+    failing.sets[0].retry_after = 5h;
     schedule.done(*cycle, failing, now);
-    EXPECT_EQ(schedule.next_of("a"), now + 15s);
+    EXPECT_EQ(schedule.next_of("a"), now + 56min + 42s);
+    now += 57min;
+    cycle = take();
+    ASSERT_TRUE(cycle);
+    // No interface took the list: that is no reason to wait for an hour.
+    failing.sets[0].retry_after.reset();
+    schedule.done(*cycle, failing, now);
+    EXPECT_EQ(schedule.next_of("a"), now + 30s);
 }
 
 TEST_F(ScheduleTest, ACycleThatCouldNotRunIsTriedAgain) {

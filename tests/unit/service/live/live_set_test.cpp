@@ -31,16 +31,16 @@ class LiveSetTest : public testing::Test, public LiveWorld {
     Protection protection{.takes_packets = true, .host = {}};
 
     LiveSet open() {
-        auto set = LiveSet::open({configuration, protection}, state, observer);
+        auto set = LiveSet::open({configuration, protection}, kernel, state, observer);
         if (!set) throw std::runtime_error(set.error().message);
         return std::move(*set);
     }
     // A set whose first image is in force at XDP.
     LiveSet open_in_force() {
         LiveSet set = open();
-        EXPECT_TRUE(rebuild(set, kernel, in_process(), observer));
+        EXPECT_TRUE(rebuild(set, in_process()));
         put_in_force();
-        EXPECT_TRUE(set.reconcile(kernel, observer)); // the placeholders go
+        (void)set.reconcile(); // the placeholders go
         EXPECT_EQ(keys_in_force(), 0U);
         return set;
     }
@@ -64,17 +64,16 @@ class LiveSetTest : public testing::Test, public LiveWorld {
         EXPECT_EQ(set.rebuild_due(), RebuildReason::unknown) << what;
         const std::string identity = identity_in_force();
         const std::uint64_t keys = keys_in_force();
-        ASSERT_TRUE(set.reconcile(kernel, observer)) << what;
-        ASSERT_TRUE(set.expire(kernel, at_second(1'000'000), observer)) << what;
+        (void)set.reconcile();
+        ASSERT_TRUE(set.expire(at_second(1'000'000))) << what;
         EXPECT_EQ(identity_in_force(), identity) << what;
         EXPECT_EQ(keys_in_force(), keys) << what;
         EXPECT_TRUE(open().awaits_sources()) << what; // another process knows no more
-        auto done =
-            set.replace(kernel, Part::followed, {entry("192.0.2.2", 2), entry("192.0.2.9", 9)}, observer);
+        auto done = set.replace(Part::followed, {entry("192.0.2.2", 2), entry("192.0.2.9", 9)});
         ASSERT_TRUE(done) << done.error().message;
         EXPECT_FALSE(set.awaits_sources()) << what;
         EXPECT_EQ(keys_in_force(), keys) << what;
-        done = rebuild(set, kernel, in_process(), observer);
+        done = rebuild(set, in_process());
         ASSERT_TRUE(done) << done.error().message;
         EXPECT_FALSE(set.rebuild_due()) << what;
         EXPECT_TRUE(in_force_has("192.0.2.2")) << what;
@@ -87,7 +86,7 @@ class LiveSetTest : public testing::Test, public LiveWorld {
 TEST_F(LiveSetTest, BeginsWithoutAnImageAndHasAnEmptyOneAfterTheFirstRebuild) {
     LiveSet set = open();
     EXPECT_EQ(set.rebuild_due(), RebuildReason::no_image);
-    const auto done = rebuild(set, kernel, in_process(), observer);
+    const auto done = rebuild(set, in_process());
     ASSERT_TRUE(done) << done.error().message;
     EXPECT_FALSE(set.rebuild_due());
     put_in_force();
@@ -100,23 +99,22 @@ TEST_F(LiveSetTest, AListThatIsShortAgainstOneThatCannotBeReadIsRefused) {
     LiveSet before = open_in_force();
     std::vector<TimedEntry> all;
     for (int i = 1; i <= 200; i++) all.push_back(entry("192.0.2." + std::to_string(i)));
-    ASSERT_TRUE(before.replace(kernel, Part::followed, all, observer));
-    ASSERT_TRUE(rebuild(before, kernel, in_process(), observer));
+    ASSERT_TRUE(before.replace(Part::followed, all));
+    ASSERT_TRUE(rebuild(before, in_process()));
     std::ofstream(list_path()) << "192.0.2.1\n";
     LiveSet set = open();
     ASSERT_TRUE(set.awaits_sources());
-    const auto done = set.replace(kernel, Part::followed, {all[0], all[1]}, observer);
+    const auto done = set.replace(Part::followed, {all[0], all[1]});
     ASSERT_TRUE(done) << done.error().message;
     ASSERT_TRUE(done->refusal);
     EXPECT_EQ(done->refusal->guard, Guard::shrink);
-    EXPECT_FALSE(set.replace(kernel, Part::followed, all, observer)->refusal);
+    EXPECT_FALSE(set.replace(Part::followed, all)->refusal);
 }
 
 TEST_F(LiveSetTest, AddsAndRemovesInPlace) {
     LiveSet set = open_in_force();
     const std::string identity = identity_in_force();
-    auto done =
-        set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1), entry("2001:db8::1", 2)}}, observer);
+    auto done = set.change(Part::followed, {{}, {entry("192.0.2.1", 1), entry("2001:db8::1", 2)}});
     ASSERT_TRUE(done) << done.error().message;
     EXPECT_EQ(done->added, 2U);
     EXPECT_EQ(done->keys, 2U);
@@ -124,7 +122,7 @@ TEST_F(LiveSetTest, AddsAndRemovesInPlace) {
     EXPECT_FALSE(done->rebuild_due);
     EXPECT_TRUE(in_force_has("192.0.2.1"));
     EXPECT_TRUE(in_force_has("2001:db8::1"));
-    done = set.change(kernel, Part::followed, {{entry("192.0.2.1", 1)}, {}}, observer);
+    done = set.change(Part::followed, {{entry("192.0.2.1", 1)}, {}});
     ASSERT_TRUE(done) << done.error().message;
     EXPECT_EQ(done->removed, 1U);
     EXPECT_FALSE(in_force_has("192.0.2.1"));
@@ -134,22 +132,20 @@ TEST_F(LiveSetTest, AddsAndRemovesInPlace) {
 
 TEST_F(LiveSetTest, AnAddressStaysUntilItsLastEntryHasGone) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(
-        set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1), entry("192.0.2.1", 2)}}, observer));
+    ASSERT_TRUE(set.change(Part::followed, {{}, {entry("192.0.2.1", 1), entry("192.0.2.1", 2)}}));
     EXPECT_EQ(keys_in_force(), 1U);
-    ASSERT_TRUE(set.change(kernel, Part::followed, {{entry("192.0.2.1", 1)}, {}}, observer));
+    ASSERT_TRUE(set.change(Part::followed, {{entry("192.0.2.1", 1)}, {}}));
     EXPECT_TRUE(in_force_has("192.0.2.1"));
-    ASSERT_TRUE(set.change(kernel, Part::followed, {{entry("192.0.2.1", 2)}, {}}, observer));
+    ASSERT_TRUE(set.change(Part::followed, {{entry("192.0.2.1", 2)}, {}}));
     EXPECT_FALSE(in_force_has("192.0.2.1"));
     EXPECT_EQ(keys_in_force(), 0U);
 }
 
 TEST_F(LiveSetTest, NeverDeletesWhatWasNotInserted) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1)}}, observer));
-    const auto done =
-        set.change(kernel, Part::followed,
-                   {{entry("192.0.2.2", 1), entry("192.0.2.1", 7), entry("192.0.2.1", 7)}, {}}, observer);
+    ASSERT_TRUE(set.change(Part::followed, {{}, {entry("192.0.2.1", 1)}}));
+    const auto done = set.change(Part::followed,
+                                 {{entry("192.0.2.2", 1), entry("192.0.2.1", 7), entry("192.0.2.1", 7)}, {}});
     ASSERT_TRUE(done);
     EXPECT_EQ(done->removed, 0U);
     EXPECT_EQ(done->keys, 0U);
@@ -158,9 +154,8 @@ TEST_F(LiveSetTest, NeverDeletesWhatWasNotInserted) {
 
 TEST_F(LiveSetTest, AnEntryThatGoesAndComesAtOnceStays) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1)}}, observer));
-    const auto done =
-        set.change(kernel, Part::followed, {{entry("192.0.2.1", 1)}, {entry("192.0.2.1", 1)}}, observer);
+    ASSERT_TRUE(set.change(Part::followed, {{}, {entry("192.0.2.1", 1)}}));
+    const auto done = set.change(Part::followed, {{entry("192.0.2.1", 1)}, {entry("192.0.2.1", 1)}});
     ASSERT_TRUE(done);
     EXPECT_EQ(done->keys, 0U);
     EXPECT_TRUE(in_force_has("192.0.2.1"));
@@ -170,7 +165,7 @@ TEST_F(LiveSetTest, AnEntryThatGoesAndComesAtOnceStays) {
 TEST_F(LiveSetTest, EveryHookThatHasTheSetGetsTheChange) {
     LiveSet set = open_in_force();
     put_in_force("block", kernel::HookPoint::ingress);
-    const auto done = set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1)}}, observer);
+    const auto done = set.change(Part::followed, {{}, {entry("192.0.2.1", 1)}});
     ASSERT_TRUE(done);
     EXPECT_EQ(done->filters, 2U);
     EXPECT_TRUE(in_force_has("192.0.2.1"));
@@ -179,12 +174,11 @@ TEST_F(LiveSetTest, EveryHookThatHasTheSetGetsTheChange) {
 
 TEST_F(LiveSetTest, AHookThatComesLaterGetsAllThatCameSinceTheImage) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(
-        set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}, observer));
-    ASSERT_TRUE(set.change(kernel, Part::followed, {{entry("192.0.2.2", 2)}, {}}, observer));
+    ASSERT_TRUE(set.change(Part::followed, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}));
+    ASSERT_TRUE(set.change(Part::followed, {{entry("192.0.2.2", 2)}, {}}));
     put_in_force("block", kernel::HookPoint::egress);
     EXPECT_FALSE(in_force_has("192.0.2.1", kernel::HookPoint::egress));
-    const auto done = set.reconcile(kernel, observer);
+    const Result<LiveChange> done = set.reconcile();
     ASSERT_TRUE(done);
     EXPECT_EQ(done->filters, 2U);
     EXPECT_TRUE(in_force_has("192.0.2.1", kernel::HookPoint::egress));
@@ -193,20 +187,19 @@ TEST_F(LiveSetTest, AHookThatComesLaterGetsAllThatCameSinceTheImage) {
 
 TEST_F(LiveSetTest, AFilterThatIsAboutToComeCatchesUp) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(
-        set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}, observer));
-    ASSERT_TRUE(set.change(kernel, Part::followed, {{entry("192.0.2.2", 2)}, {}}, observer));
+    ASSERT_TRUE(set.change(Part::followed, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}));
+    ASSERT_TRUE(set.change(Part::followed, {{entry("192.0.2.2", 2)}, {}}));
     const std::uint32_t coming = put_in_force("block", kernel::HookPoint::egress);
-    set.catch_up(kernel, coming);
+    set.catch_up(coming);
     EXPECT_TRUE(in_force_has("192.0.2.1", kernel::HookPoint::egress));
     EXPECT_FALSE(in_force_has("192.0.2.2", kernel::HookPoint::egress));
-    auto done = set.reconcile(kernel, observer);
+    Result<LiveChange> done = set.reconcile();
     ASSERT_TRUE(done);
     EXPECT_EQ(done->keys, 0U);
     EXPECT_EQ(done->filters, 2U);
     EXPECT_FALSE(done->rebuild_due);
     // From now on it is one of them.
-    done = set.change(kernel, Part::followed, {{entry("192.0.2.1", 1)}, {entry("192.0.2.3", 3)}}, observer);
+    done = set.change(Part::followed, {{entry("192.0.2.1", 1)}, {entry("192.0.2.3", 3)}});
     ASSERT_TRUE(done);
     EXPECT_EQ(done->keys, 4U);
     EXPECT_FALSE(in_force_has("192.0.2.1", kernel::HookPoint::egress));
@@ -214,7 +207,7 @@ TEST_F(LiveSetTest, AFilterThatIsAboutToComeCatchesUp) {
     EXPECT_EQ(keys_in_force(kernel::HookPoint::egress), 1U);
     // Another process knows it as well.
     LiveSet next = open();
-    done = next.reconcile(kernel, observer);
+    done = next.reconcile();
     ASSERT_TRUE(done);
     EXPECT_EQ(done->keys, 0U);
     EXPECT_FALSE(done->rebuild_due);
@@ -222,19 +215,17 @@ TEST_F(LiveSetTest, AFilterThatIsAboutToComeCatchesUp) {
 
 TEST_F(LiveSetTest, AFilterThatCaughtUpHasWhatIsPendingElsewhere) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(
-        set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}, observer));
+    ASSERT_TRUE(set.change(Part::followed, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}));
     kernel.refuse("lock", ErrorKind::busy); // the cycle has the lock
     auto done =
-        set.change(kernel, Part::followed,
-                   {{entry("192.0.2.1", 1)}, {entry("192.0.2.2", 9), entry("192.0.2.3", 3)}}, observer);
+        set.change(Part::followed, {{entry("192.0.2.1", 1)}, {entry("192.0.2.2", 9), entry("192.0.2.3", 3)}});
     ASSERT_TRUE(done);
     ASSERT_TRUE(done->delayed);
-    set.catch_up(kernel, put_in_force("block", kernel::HookPoint::egress));
+    set.catch_up(put_in_force("block", kernel::HookPoint::egress));
     EXPECT_FALSE(in_force_has("192.0.2.1", kernel::HookPoint::egress));
     EXPECT_TRUE(in_force_has("192.0.2.3", kernel::HookPoint::egress));
     kernel.allow("lock");
-    done = set.reconcile(kernel, observer);
+    done = set.reconcile();
     ASSERT_TRUE(done);
     EXPECT_EQ(done->filters, 2U);
     EXPECT_EQ(done->keys, 2U);
@@ -248,11 +239,11 @@ TEST_F(LiveSetTest, AFilterThatCaughtUpHasWhatIsPendingElsewhere) {
 
 TEST_F(LiveSetTest, CatchingUpTwiceOrNowhereChangesNothing) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1)}}, observer));
-    set.catch_up(kernel, map_id()); // it has changed already
+    ASSERT_TRUE(set.change(Part::followed, {{}, {entry("192.0.2.1", 1)}}));
+    set.catch_up(map_id()); // it has changed already
     EXPECT_EQ(keys_in_force(), 1U);
-    set.catch_up(kernel, 1); // there is no such map
-    const auto done = set.reconcile(kernel, observer);
+    set.catch_up(1); // there is no such map
+    const Result<LiveChange> done = set.reconcile();
     ASSERT_TRUE(done);
     EXPECT_EQ(done->keys, 0U);
     EXPECT_FALSE(done->rebuild_due);
@@ -260,8 +251,8 @@ TEST_F(LiveSetTest, CatchingUpTwiceOrNowhereChangesNothing) {
 
 TEST_F(LiveSetTest, ASecondLevelChangesNothing) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1)}}, observer));
-    const auto done = set.reconcile(kernel, observer);
+    ASSERT_TRUE(set.change(Part::followed, {{}, {entry("192.0.2.1", 1)}}));
+    const Result<LiveChange> done = set.reconcile();
     ASSERT_TRUE(done);
     EXPECT_EQ(done->keys, 0U);
     EXPECT_EQ(keys_in_force(), 1U);
@@ -270,13 +261,13 @@ TEST_F(LiveSetTest, ASecondLevelChangesNothing) {
 TEST_F(LiveSetTest, WhileAnotherControllerIsAtWorkTheChangeWaits) {
     LiveSet set = open_in_force();
     kernel.refuse("lock", ErrorKind::busy);
-    auto done = set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1)}}, observer);
+    auto done = set.change(Part::followed, {{}, {entry("192.0.2.1", 1)}});
     ASSERT_TRUE(done);
     ASSERT_TRUE(done->delayed);
     EXPECT_EQ(done->delayed->kind, ErrorKind::busy);
     EXPECT_FALSE(in_force_has("192.0.2.1"));
     kernel.allow("lock");
-    done = set.reconcile(kernel, observer);
+    done = set.reconcile();
     ASSERT_TRUE(done);
     EXPECT_FALSE(done->delayed);
     EXPECT_TRUE(in_force_has("192.0.2.1"));
@@ -284,8 +275,7 @@ TEST_F(LiveSetTest, WhileAnotherControllerIsAtWorkTheChangeWaits) {
 
 TEST_F(LiveSetTest, WhatSomebodyElseChangedIsPutRight) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(
-        set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}, observer));
+    ASSERT_TRUE(set.change(Part::followed, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}));
     const auto keys_of = [](const char* address) {
         KeySet keys(SIEVE_FIELD_SRC);
         keys.add(key_of_address(test::prefix_of(address).address, SIEVE_FIELD_SRC));
@@ -298,7 +288,7 @@ TEST_F(LiveSetTest, WhatSomebodyElseChangedIsPutRight) {
             keys_of("192.0.2.1"), keys_of("192.0.2.9"), [] { return Status(); }, never_ends));
     }
     EXPECT_TRUE(in_force_has("192.0.2.9"));
-    const auto done = set.change(kernel, Part::followed, {{}, {entry("192.0.2.3", 3)}}, observer);
+    const auto done = set.change(Part::followed, {{}, {entry("192.0.2.3", 3)}});
     ASSERT_TRUE(done);
     EXPECT_FALSE(done->rebuild_due);
     EXPECT_EQ(done->keys, 3U);
@@ -311,15 +301,15 @@ TEST_F(LiveSetTest, WhatSomebodyElseChangedIsPutRight) {
 // A set that was configured before such sets were exact, or that somebody swapped.
 TEST_F(LiveSetTest, AFilterOfAnotherKindIsReplaced) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1)}}, observer));
+    ASSERT_TRUE(set.change(Part::followed, {{}, {entry("192.0.2.1", 1)}}));
     control::FeedSpec spec = test::Files::quick();
     spec.build.kind.kind = SIEVE_KIND_DDLCBF;
     kernel.put_filter(map_id(),
                       Image::load(std::filesystem::path(files.image("other", {"192.0.2.9"}, spec))).value());
-    auto done = set.reconcile(kernel, observer);
+    Result<LiveChange> done = set.reconcile();
     ASSERT_TRUE(done);
     EXPECT_EQ(done->rebuild_due, RebuildReason::unknown);
-    done = rebuild(set, kernel, in_process(), observer);
+    done = rebuild(set, in_process());
     ASSERT_TRUE(done) << done.error().message;
     EXPECT_FALSE(done->rebuild_due);
     EXPECT_TRUE(in_force_has("192.0.2.1"));
@@ -328,10 +318,8 @@ TEST_F(LiveSetTest, AFilterOfAnotherKindIsReplaced) {
 
 TEST_F(LiveSetTest, ReplaceTakesOnlyTheDifference) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(
-        set.replace(kernel, Part::followed, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}, observer));
-    const auto done =
-        set.replace(kernel, Part::followed, {entry("192.0.2.2", 2), entry("192.0.2.3", 3)}, observer);
+    ASSERT_TRUE(set.replace(Part::followed, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}));
+    const auto done = set.replace(Part::followed, {entry("192.0.2.2", 2), entry("192.0.2.3", 3)});
     ASSERT_TRUE(done);
     EXPECT_EQ(done->added, 1U);
     EXPECT_EQ(done->removed, 1U);
@@ -342,18 +330,18 @@ TEST_F(LiveSetTest, ReplaceTakesOnlyTheDifference) {
 
 TEST_F(LiveSetTest, EntriesEndByTheClock) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(set.change(
-        kernel, Part::followed,
-        {{}, {entry("192.0.2.1", 1, at_second(100)), entry("192.0.2.2", 2, at_second(200))}}, observer));
+    ASSERT_TRUE(
+        set.change(Part::followed,
+                   {{}, {entry("192.0.2.1", 1, at_second(100)), entry("192.0.2.2", 2, at_second(200))}}));
     EXPECT_EQ(set.next_expiry(), at_second(100));
-    ASSERT_TRUE(set.expire(kernel, at_second(99), observer));
+    ASSERT_TRUE(set.expire(at_second(99)));
     EXPECT_TRUE(in_force_has("192.0.2.1"));
-    ASSERT_TRUE(set.expire(kernel, at_second(100), observer));
+    ASSERT_TRUE(set.expire(at_second(100)));
     EXPECT_FALSE(in_force_has("192.0.2.1"));
     EXPECT_TRUE(in_force_has("192.0.2.2"));
     // It is prolonged.
-    ASSERT_TRUE(set.change(kernel, Part::followed, {{}, {entry("192.0.2.2", 2, at_second(300))}}, observer));
-    ASSERT_TRUE(set.expire(kernel, at_second(200), observer));
+    ASSERT_TRUE(set.change(Part::followed, {{}, {entry("192.0.2.2", 2, at_second(300))}}));
+    ASSERT_TRUE(set.expire(at_second(200)));
     EXPECT_TRUE(in_force_has("192.0.2.2"));
     EXPECT_EQ(set.next_expiry(), at_second(300));
 }
@@ -361,19 +349,18 @@ TEST_F(LiveSetTest, EntriesEndByTheClock) {
 TEST_F(LiveSetTest, AnotherProcessGoesOnWhereThisOneEnded) {
     {
         LiveSet set = open_in_force();
-        ASSERT_TRUE(set.change(kernel, Part::followed,
-                               {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2, at_second(100))}},
-                               observer));
-        ASSERT_TRUE(set.change(kernel, Part::followed, {{}, {entry("192.0.2.3", 3)}}, observer));
+        ASSERT_TRUE(
+            set.change(Part::followed, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2, at_second(100))}}));
+        ASSERT_TRUE(set.change(Part::followed, {{}, {entry("192.0.2.3", 3)}}));
     }
     LiveSet set = open();
     EXPECT_EQ(set.list().prefixes(), 3U);
     EXPECT_EQ(set.next_expiry(), at_second(100));
-    auto done = set.reconcile(kernel, observer);
+    Result<LiveChange> done = set.reconcile();
     ASSERT_TRUE(done);
     EXPECT_EQ(done->keys, 0U);
     EXPECT_FALSE(done->rebuild_due);
-    done = set.change(kernel, Part::followed, {{entry("192.0.2.1", 1)}, {entry("192.0.2.4", 4)}}, observer);
+    done = set.change(Part::followed, {{entry("192.0.2.1", 1)}, {entry("192.0.2.4", 4)}});
     ASSERT_TRUE(done);
     EXPECT_FALSE(done->rebuild_due);
     EXPECT_FALSE(in_force_has("192.0.2.1"));
@@ -384,13 +371,12 @@ TEST_F(LiveSetTest, AnotherProcessGoesOnWhereThisOneEnded) {
 TEST_F(LiveSetTest, AfterARebootTheImageGetsTheJournalsDifference) {
     {
         LiveSet set = open_in_force();
-        ASSERT_TRUE(set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}},
-                               observer));
+        ASSERT_TRUE(set.change(Part::followed, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}));
     }
     put_in_force(); // as it was built
     EXPECT_FALSE(in_force_has("192.0.2.1"));
     LiveSet set = open();
-    const auto done = set.reconcile(kernel, observer);
+    const Result<LiveChange> done = set.reconcile();
     ASSERT_TRUE(done);
     EXPECT_FALSE(done->rebuild_due);
     EXPECT_TRUE(in_force_has("192.0.2.1"));
@@ -400,13 +386,13 @@ TEST_F(LiveSetTest, AfterARebootTheImageGetsTheJournalsDifference) {
 TEST_F(LiveSetTest, AChangeInFlightAtACrashIsMadeAtTheNextStart) {
     {
         LiveSet set = open_in_force();
-        ASSERT_TRUE(set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1)}}, observer));
+        ASSERT_TRUE(set.change(Part::followed, {{}, {entry("192.0.2.1", 1)}}));
         kernel.refuse("lock", ErrorKind::busy); // the journal has the change, and the filter does not
-        ASSERT_TRUE(set.change(kernel, Part::followed, {{}, {entry("192.0.2.2", 2)}}, observer));
+        ASSERT_TRUE(set.change(Part::followed, {{}, {entry("192.0.2.2", 2)}}));
         kernel.allow("lock");
     }
     LiveSet set = open();
-    const auto done = set.reconcile(kernel, observer);
+    const Result<LiveChange> done = set.reconcile();
     ASSERT_TRUE(done);
     EXPECT_FALSE(done->rebuild_due);
     EXPECT_TRUE(in_force_has("192.0.2.1"));
@@ -417,8 +403,8 @@ TEST_F(LiveSetTest, AChangeInFlightAtACrashIsMadeAtTheNextStart) {
 TEST_F(LiveSetTest, ATornJournalLosesItsLastChangeOnly) {
     {
         LiveSet set = open_in_force();
-        ASSERT_TRUE(set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1)}}, observer));
-        ASSERT_TRUE(set.change(kernel, Part::followed, {{}, {entry("192.0.2.2", 2)}}, observer));
+        ASSERT_TRUE(set.change(Part::followed, {{}, {entry("192.0.2.1", 1)}}));
+        ASSERT_TRUE(set.change(Part::followed, {{}, {entry("192.0.2.2", 2)}}));
     }
     std::filesystem::resize_file(journal_path(), std::filesystem::file_size(journal_path()) - 60);
     remarks.clear();
@@ -435,8 +421,8 @@ TEST_F(LiveSetTest, ADamagedListIsAskedForBeforeAnythingIsBuiltOfIt) {
     for (std::size_t at = 0; at < bytes; at += 3) {
         {
             LiveSet set = open();
-            ASSERT_TRUE(set.replace(kernel, Part::followed, timed_entries, observer));
-            ASSERT_TRUE(rebuild(set, kernel, in_process(), observer));
+            ASSERT_TRUE(set.replace(Part::followed, timed_entries));
+            ASSERT_TRUE(rebuild(set, in_process()));
             put_in_force();
         }
         bytes = std::filesystem::file_size(list_path());
@@ -449,9 +435,8 @@ TEST_F(LiveSetTest, AListThatIsGoneIsAskedForToo) {
     for (const bool is_list : {true, false}) {
         {
             LiveSet set = open();
-            ASSERT_TRUE(set.replace(kernel, Part::followed, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)},
-                                    observer));
-            ASSERT_TRUE(rebuild(set, kernel, in_process(), observer));
+            ASSERT_TRUE(set.replace(Part::followed, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}));
+            ASSERT_TRUE(rebuild(set, in_process()));
             put_in_force();
         }
         std::filesystem::remove(is_list ? list_path() : journal_path());
@@ -462,8 +447,8 @@ TEST_F(LiveSetTest, AListThatIsGoneIsAskedForToo) {
 TEST_F(LiveSetTest, ADamagedJournalIsAskedForToo) {
     {
         LiveSet set = open_in_force();
-        ASSERT_TRUE(set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1)}}, observer));
-        ASSERT_TRUE(set.change(kernel, Part::followed, {{}, {entry("192.0.2.2", 2)}}, observer));
+        ASSERT_TRUE(set.change(Part::followed, {{}, {entry("192.0.2.1", 1)}}));
+        ASSERT_TRUE(set.change(Part::followed, {{}, {entry("192.0.2.2", 2)}}));
     }
     flip_a_bit(journal_path(), 100);
     expect_to_wait_for_the_sources("journal");
@@ -476,40 +461,58 @@ TEST_F(LiveSetTest, GuardsCompareWithTheListThatWasLost) {
         timed_entries.push_back(entry(address, timed_entries.size()));
     {
         LiveSet set = open();
-        ASSERT_TRUE(set.replace(kernel, Part::followed, timed_entries, observer));
-        ASSERT_TRUE(rebuild(set, kernel, in_process(), observer));
+        ASSERT_TRUE(set.replace(Part::followed, timed_entries));
+        ASSERT_TRUE(rebuild(set, in_process()));
         put_in_force();
     }
     flip_a_bit(list_path(), std::filesystem::file_size(list_path()) - 2);
     LiveSet set = open();
     for (const std::size_t left : {0U, 10U}) {
-        const auto done =
-            set.replace(kernel, Part::followed,
-                        {timed_entries.begin(), timed_entries.begin() + static_cast<long>(left)}, observer);
+        const auto done = set.replace(
+            Part::followed, {timed_entries.begin(), timed_entries.begin() + static_cast<long>(left)});
         ASSERT_TRUE(done);
         ASSERT_TRUE(done->refusal) << left;
         EXPECT_EQ(done->refusal->guard, Guard::shrink);
         EXPECT_TRUE(set.awaits_sources());
     }
-    const auto done = set.replace(kernel, Part::followed, timed_entries, observer);
+    const auto done = set.replace(Part::followed, timed_entries);
     ASSERT_TRUE(done);
     EXPECT_FALSE(done->refusal);
     EXPECT_FALSE(set.awaits_sources());
 }
 
+TEST_F(LiveSetTest, AnEmptyListMayBeAcceptedInPlaceOfALostOne) {
+    {
+        LiveSet set = open_in_force();
+        std::vector<TimedEntry> list;
+        for (const std::string& address : test::addresses(200)) list.push_back(entry(address, list.size()));
+        ASSERT_TRUE(set.replace(Part::followed, list));
+        ASSERT_TRUE(rebuild(set, in_process()));
+    }
+    flip_a_bit(list_path(), std::filesystem::file_size(list_path()) - 2);
+    LiveSet set = open();
+    auto done = set.replace(Part::followed, {});
+    ASSERT_TRUE(done && done->refusal && done->refusal->list);
+    RefusedList accepted = *done->refusal->list;
+    accepted.accepted = true;
+    ASSERT_TRUE(write_refusal(state.path(), "block", accepted));
+    done = set.replace(Part::followed, {});
+    ASSERT_TRUE(done);
+    EXPECT_FALSE(done->refusal) << done->refusal->message;
+    EXPECT_FALSE(set.awaits_sources());
+}
+
 TEST_F(LiveSetTest, ChangesDuringARebuildAreInTheNewFilter) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(
-        set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}, observer));
+    ASSERT_TRUE(set.change(Part::followed, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}));
     auto order = set.begin_rebuild();
     ASSERT_TRUE(order);
-    ASSERT_TRUE(
-        set.change(kernel, Part::followed, {{entry("192.0.2.1", 1)}, {entry("192.0.2.3", 3)}}, observer));
+    ASSERT_TRUE(set.change(Part::followed, {{entry("192.0.2.1", 1)}, {entry("192.0.2.3", 3)}}));
     EXPECT_TRUE(in_force_has("192.0.2.3")); // not held up
     auto image = build_live_image(std::move(*order), in_process());
     ASSERT_TRUE(image);
     const std::string before = identity_in_force();
-    const auto done = set.finish_rebuild(kernel, std::move(*image), observer);
+    const auto done = set.finish_rebuild(std::move(*image));
     ASSERT_TRUE(done) << done.error().message;
     EXPECT_NE(identity_in_force(), before);
     EXPECT_FALSE(in_force_has("192.0.2.1"));
@@ -518,7 +521,7 @@ TEST_F(LiveSetTest, ChangesDuringARebuildAreInTheNewFilter) {
     EXPECT_EQ(keys_in_force(), 2U);
     LiveSet again = open();
     EXPECT_EQ(again.list().prefixes(), 2U);
-    const auto reconciled = again.reconcile(kernel, observer);
+    const Result<LiveChange> reconciled = again.reconcile();
     ASSERT_TRUE(reconciled);
     EXPECT_FALSE(reconciled->rebuild_due);
 }
@@ -526,20 +529,17 @@ TEST_F(LiveSetTest, ChangesDuringARebuildAreInTheNewFilter) {
 // The filter that is swapped in has them at once, not only after another change.
 TEST_F(LiveSetTest, NothingThatCameDuringARebuildIsMissedAfterItsSwap) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(
-        set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}, observer));
+    ASSERT_TRUE(set.change(Part::followed, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}));
     auto order = set.begin_rebuild();
     ASSERT_TRUE(order);
-    ASSERT_TRUE(
-        set.change(kernel, Part::followed, {{entry("192.0.2.1", 1)}, {entry("192.0.2.3", 3)}}, observer));
-    ASSERT_TRUE(
-        set.change(kernel, Part::followed, {{}, {entry("192.0.2.4", 4), entry("192.0.2.4", 5)}}, observer));
+    ASSERT_TRUE(set.change(Part::followed, {{entry("192.0.2.1", 1)}, {entry("192.0.2.3", 3)}}));
+    ASSERT_TRUE(set.change(Part::followed, {{}, {entry("192.0.2.4", 4), entry("192.0.2.4", 5)}}));
     Result<Image> image = build_live_image(std::move(*order), in_process());
     ASSERT_TRUE(image);
     const std::string before = identity_in_force();
     kernel.once("lock",
                 [this] { kernel.refuse("lock", ErrorKind::busy); }); // nobody gets the lock after the swap
-    auto done = set.finish_rebuild(kernel, std::move(*image), observer);
+    auto done = set.finish_rebuild(std::move(*image));
     ASSERT_TRUE(done) << done.error().message;
     EXPECT_TRUE(done->delayed);
     EXPECT_NE(identity_in_force(), before);
@@ -554,7 +554,7 @@ TEST_F(LiveSetTest, NothingThatCameDuringARebuildIsMissedAfterItsSwap) {
             other.emplace(open());
         }
         LiveSet& that = one != nullptr ? *one : *other;
-        done = that.reconcile(kernel, observer);
+        done = that.reconcile();
         ASSERT_TRUE(done);
         EXPECT_FALSE(done->rebuild_due);
         EXPECT_EQ(that.list().prefixes(), 3U);
@@ -563,20 +563,20 @@ TEST_F(LiveSetTest, NothingThatCameDuringARebuildIsMissedAfterItsSwap) {
         for (const char* address : {"192.0.2.2", "192.0.2.3", "192.0.2.4"})
             EXPECT_TRUE(in_force_has(address)) << address;
         // An address goes with the last of its timed entries.
-        ASSERT_TRUE(that.change(kernel, Part::followed, {{entry("192.0.2.4", 4)}, {}}, observer));
+        ASSERT_TRUE(that.change(Part::followed, {{entry("192.0.2.4", 4)}, {}}));
         EXPECT_TRUE(in_force_has("192.0.2.4"));
-        ASSERT_TRUE(that.change(kernel, Part::followed, {{}, {entry("192.0.2.4", 4)}}, observer));
+        ASSERT_TRUE(that.change(Part::followed, {{}, {entry("192.0.2.4", 4)}}));
     }
 }
 
 TEST_F(LiveSetTest, ARebuildThatCannotBeSwappedInChangesNothing) {
     LiveSet set = open_in_force();
-    ASSERT_TRUE(set.change(kernel, Part::followed, {{}, {entry("192.0.2.1", 1)}}, observer));
+    ASSERT_TRUE(set.change(Part::followed, {{}, {entry("192.0.2.1", 1)}}));
     const std::string before = identity_in_force();
     kernel.refuse("test block", ErrorKind::bad_input);
-    EXPECT_FALSE(rebuild(set, kernel, in_process(), observer));
+    EXPECT_FALSE(rebuild(set, in_process()));
     EXPECT_EQ(identity_in_force(), before);
-    ASSERT_TRUE(set.change(kernel, Part::followed, {{}, {entry("192.0.2.2", 2)}}, observer));
+    ASSERT_TRUE(set.change(Part::followed, {{}, {entry("192.0.2.2", 2)}}));
     EXPECT_TRUE(in_force_has("192.0.2.2"));
     EXPECT_EQ(state.read("block", observer.remark)->identity, before);
     EXPECT_EQ(open().list().prefixes(), 2U);
@@ -590,7 +590,7 @@ TEST_F(LiveSetTest, AFilterGrows) {
             EntryChange change;
             for (int i = 0; i < 500; i++, id++)
                 change.added.push_back({{test::prefix_of("10.0.0.0").address + id}, id});
-            const auto done = set.change(kernel, Part::followed, std::move(change), observer);
+            const auto done = set.change(Part::followed, std::move(change));
             ASSERT_TRUE(done);
             ASSERT_LT(id, 100'000U);
         }
@@ -602,7 +602,7 @@ TEST_F(LiveSetTest, AFilterGrows) {
     ASSERT_NO_FATAL_FAILURE(grow_until(RebuildReason::no_room));
     EXPECT_TRUE(is_urgent(*set.rebuild_due()));
     EXPECT_GT(keys_in_force() + 500, id) << "what fits is in force at once";
-    ASSERT_TRUE(rebuild(set, kernel, in_process(), observer));
+    ASSERT_TRUE(rebuild(set, in_process()));
     EXPECT_FALSE(set.rebuild_due());
     EXPECT_EQ(keys_in_force(), id);
     for (std::uint64_t i = 0; i < id; i++)
@@ -611,7 +611,7 @@ TEST_F(LiveSetTest, AFilterGrows) {
     EntryChange change;
     for (std::uint64_t i = id / 4; i > 0; i--, id++)
         change.added.push_back({{test::prefix_of("10.0.0.0").address + id}, id});
-    ASSERT_TRUE(set.change(kernel, Part::followed, std::move(change), observer));
+    ASSERT_TRUE(set.change(Part::followed, std::move(change)));
     EXPECT_FALSE(set.rebuild_due());
     EXPECT_EQ(keys_in_force(), id);
 }
@@ -619,17 +619,17 @@ TEST_F(LiveSetTest, AFilterGrows) {
 // Such as while an interface is paused: what comes back has every member.
 TEST_F(LiveSetTest, AListThatOutgrowsAnImageThatIsNotInForceIsBuiltAnew) {
     LiveSet set = open();
-    ASSERT_TRUE(rebuild(set, kernel, in_process(), observer));
+    ASSERT_TRUE(rebuild(set, in_process()));
     EXPECT_FALSE(has_changed_since_image(state, "block", *state.named("block")));
     EntryChange change;
     constexpr std::uint64_t many = 9'000;
     for (std::uint64_t id = 0; id < many; id++)
         change.added.push_back({{test::prefix_of("10.0.0.0").address + id}, id});
-    ASSERT_TRUE(set.change(kernel, Part::followed, std::move(change), observer));
+    ASSERT_TRUE(set.change(Part::followed, std::move(change)));
     EXPECT_TRUE(has_changed_since_image(state, "block", *state.named("block")));
     EXPECT_EQ(set.rebuild_due(), RebuildReason::no_room);
     EXPECT_EQ(open().rebuild_due(), RebuildReason::no_room) << "another process";
-    ASSERT_TRUE(rebuild(set, kernel, in_process(), observer));
+    ASSERT_TRUE(rebuild(set, in_process()));
     EXPECT_FALSE(has_changed_since_image(state, "block", *state.named("block")));
     put_in_force();
     EXPECT_EQ(keys_in_force(), many);
@@ -640,8 +640,7 @@ TEST_F(LiveSetTest, TheHostsAddressesAreNeverInserted) {
     configuration.guards.protect = {"198.51.100.0/24"};
     LiveSet set = open_in_force();
     const auto done = set.change(
-        kernel, Part::followed,
-        {{}, {entry("192.0.2.254", 1), entry("198.51.100.7", 2), entry("192.0.2.1", 3)}}, observer);
+        Part::followed, {{}, {entry("192.0.2.254", 1), entry("198.51.100.7", 2), entry("192.0.2.1", 3)}});
     ASSERT_TRUE(done);
     EXPECT_EQ(done->added, 1U);
     EXPECT_EQ(done->kept_out, (std::vector<std::string>{"192.0.2.254: a gateway of eth0",
@@ -654,10 +653,10 @@ TEST_F(LiveSetTest, AListThatAPersonAcceptedIsTaken) {
     LiveSet set = open_in_force();
     std::vector<TimedEntry> list;
     for (const std::string& address : test::addresses(200)) list.push_back(entry(address, list.size()));
-    ASSERT_TRUE(set.replace(kernel, Part::followed, list, observer));
+    ASSERT_TRUE(set.replace(Part::followed, list));
     const std::vector<TimedEntry> few(list.begin(), list.begin() + 20);
     const auto refused = [&] {
-        auto done = set.replace(kernel, Part::followed, few, observer);
+        auto done = set.replace(Part::followed, few);
         EXPECT_TRUE(done);
         return done->refusal;
     };
@@ -674,16 +673,16 @@ TEST_F(LiveSetTest, AListThatAPersonAcceptedIsTaken) {
     };
     accept();
     // Another list is not taken.
-    auto done = set.replace(kernel, Part::followed, {list.begin(), list.begin() + 21}, observer);
+    auto done = set.replace(Part::followed, {list.begin(), list.begin() + 21});
     ASSERT_TRUE(done && done->refusal);
     EXPECT_EQ(set.list().prefixes(), 200U);
-    done = set.replace(kernel, Part::followed, few, observer);
+    done = set.replace(Part::followed, few);
     ASSERT_TRUE(done);
     EXPECT_FALSE(done->refusal) << done->refusal->message;
     EXPECT_EQ(set.list().prefixes(), 20U);
     EXPECT_EQ(keys_in_force(), 20U);
     EXPECT_FALSE(state.refused("block")) << "it is spent";
-    ASSERT_TRUE(set.replace(kernel, Part::followed, list, observer));
+    ASSERT_TRUE(set.replace(Part::followed, list));
     EXPECT_TRUE(refused());
 }
 
@@ -692,11 +691,11 @@ TEST_F(LiveSetTest, GuardsJudgeTheResultingList) {
     LiveSet set = open_in_force();
     std::vector<TimedEntry> list;
     for (const std::string& address : test::addresses(200)) list.push_back(entry(address, list.size()));
-    ASSERT_TRUE(set.replace(kernel, Part::followed, list, observer));
+    ASSERT_TRUE(set.replace(Part::followed, list));
     ASSERT_EQ(set.list().prefixes(), 200U);
     // A whole list that is short may have been cut short.
     const std::vector<TimedEntry> few(list.begin(), list.begin() + 50);
-    auto done = set.replace(kernel, Part::followed, few, observer);
+    auto done = set.replace(Part::followed, few);
     ASSERT_TRUE(done);
     ASSERT_TRUE(done->refusal);
     EXPECT_EQ(done->refusal->guard, Guard::shrink);
@@ -712,19 +711,19 @@ TEST_F(LiveSetTest, GuardsJudgeTheResultingList) {
         else
             more.removed.push_back(entry("203.0.113.1", id));
     }
-    done = set.change(kernel, Part::followed, {{}, more.added}, observer);
+    done = set.change(Part::followed, {{}, more.added});
     ASSERT_TRUE(done);
     ASSERT_TRUE(done->refusal);
     EXPECT_EQ(done->refusal->guard, Guard::growth);
     EXPECT_EQ(keys_in_force(), 200U);
-    done = set.change(kernel, Part::followed, more, observer);
+    done = set.change(Part::followed, more);
     ASSERT_TRUE(done);
     EXPECT_FALSE(done->refusal) << done->refusal->message;
     EXPECT_EQ(set.list().prefixes(), 300U);
     // A stream's deletions are no accident.
     EntryChange all_go;
     set.list().for_each([&](const TimedEntry& one) { all_go.removed.push_back(one); });
-    done = set.change(kernel, Part::followed, all_go, observer);
+    done = set.change(Part::followed, all_go);
     ASSERT_TRUE(done);
     EXPECT_FALSE(done->refusal);
     EXPECT_EQ(set.list().prefixes(), 0U);
@@ -732,13 +731,13 @@ TEST_F(LiveSetTest, GuardsJudgeTheResultingList) {
 
 TEST_F(LiveSetTest, RefusesSetsThatCannotChangeInPlace) {
     configuration.verify = true;
-    EXPECT_FALSE(LiveSet::open({configuration, protection}, state, observer));
+    EXPECT_FALSE(LiveSet::open({configuration, protection}, kernel, state, observer));
     configuration = stream_set();
     configuration.feed.fields = SIEVE_FIELD_SRC | SIEVE_FIELD_DPORT;
-    EXPECT_FALSE(LiveSet::open({configuration, protection}, state, observer));
+    EXPECT_FALSE(LiveSet::open({configuration, protection}, kernel, state, observer));
     configuration = stream_set();
     configuration.feed.build.fpr = 0.001;
-    EXPECT_FALSE(LiveSet::open({configuration, protection}, state, observer));
+    EXPECT_FALSE(LiveSet::open({configuration, protection}, kernel, state, observer));
     EXPECT_TRUE(is_live(stream_set()));
     EXPECT_TRUE(is_live(file_set("/list")));
     SetConfiguration blocked = file_set("/list");
@@ -804,12 +803,12 @@ TEST_F(LiveSetTest, AgreesWithAPlainSetThroughCrashes) {
             for (const TimedEntry& removed : change.removed)
                 std::erase_if(change.added, [&](const TimedEntry& added) { return added == removed; });
             safe_bytes = std::filesystem::file_size(journal_path());
-            const auto done = set->change(kernel, Part::followed, change, observer);
+            const auto done = set->change(Part::followed, change);
             ASSERT_TRUE(done) << done.error().message;
             ASSERT_FALSE(done->refusal);
             ASSERT_NO_FATAL_FAILURE(check(when));
             if (below(20) == 0) { // the table comes anew, and has no moment without what has changed
-                set->catch_up(kernel, put_in_force());
+                set->catch_up(put_in_force());
                 ASSERT_NO_FATAL_FAILURE(check(when + " with a filter that caught up"));
             }
             if (below(10) != 0) continue;
@@ -823,7 +822,7 @@ TEST_F(LiveSetTest, AgreesWithAPlainSetThroughCrashes) {
                                                        (below(2) == 0 ? 0 : below(bytes - safe_bytes + 1)));
             if (below(3) == 0) put_in_force(); // the machine was started anew, too
             set.emplace(open());
-            ASSERT_TRUE(set->replace(kernel, Part::followed, timed_entries(), observer));
+            ASSERT_TRUE(set->replace(Part::followed, timed_entries()));
             ASSERT_FALSE(set->rebuild_due()) << when;
             ASSERT_NO_FATAL_FAILURE(check(when + " after a crash"));
         }

@@ -2,6 +2,7 @@
 // An updater whose clock, API and children are the test's.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -30,6 +31,7 @@ class LiveUpdaterTest : public testing::Test, public LiveWorld {
   protected:
     Time now{1'000'000s};
     std::vector<LiveEvent> events;
+    std::atomic<int> step_soon = 0; // how often step() was asked for
     std::vector<Fetch> asked;
     // Of the machine; nobody sets it. Nothing: the clock is never set either.
     std::optional<std::chrono::milliseconds> uptime;
@@ -51,6 +53,10 @@ class LiveUpdaterTest : public testing::Test, public LiveWorld {
         settings.set = set.name;
         settings.sandbox = sandbox;
         settings.tell = [this](const LiveEvent& event) { events.push_back(event); };
+        settings.step_soon = [this] {
+            step_soon++;
+            step_soon.notify_all();
+        };
         settings.now = [this] { return now; };
         if (uptime) settings.uptime = [this] { return *uptime; };
         settings.fetch = [this](const CrowdsecSpec&, Fetch ask, Time,
@@ -69,8 +75,9 @@ class LiveUpdaterTest : public testing::Test, public LiveWorld {
     Time settle(LiveUpdater& updater) {
         for (;;) {
             const Time next = updater.step();
-            if (next > now + 1s) return next;
-            if (next > now) std::this_thread::sleep_for(1ms); // a build on another thread
+            const bool at_work = updater.state().at_work; // on another thread
+            if (next > now + 1s && !at_work) return next;
+            if (next > now) std::this_thread::sleep_for(1ms);
         }
     }
     // A member and a prefix come into force, and then the updater ends.

@@ -51,7 +51,7 @@ class MergedSourcesTest : public BansKeeperTest {
         kernel.put(set);
     }
     void put_in_force_after(LiveSet& live) {
-        ASSERT_TRUE(test::rebuild(live, kernel, sandbox, observer));
+        ASSERT_TRUE(test::rebuild(live, sandbox));
         put_in_force();
     }
     void list(const std::vector<std::string>& lines, LiveUpdater& updater) {
@@ -134,6 +134,38 @@ TEST_F(MergedSourcesTest, ABanAsksForNoList) {
     change({ban("192.0.2.10")}, *updater);
     EXPECT_EQ(updater->state().failures, 1U);
     EXPECT_TRUE(in_force_has("192.0.2.1"));
+}
+
+// Nobody looks again and again whether a list has been read, or a filter built.
+TEST_F(MergedSourcesTest, WhatEndsOnAnotherThreadWakesTheSet) {
+    std::atomic<bool> held_up = false;
+    sandbox.run = [&](const ChildOrder& child) {
+        held_up.wait(true);
+        return test::work_in_process(child);
+    };
+    write_list({"192.0.2.2"});
+    const auto updater = open_in_force();
+    const auto expect_to_be_woken = [&](const std::string& what) {
+        held_up = true;
+        const int before = step_soon;
+        for (int i = 0; i < 2; i++) EXPECT_GT(updater->step(), now + 1s) << what;
+        EXPECT_TRUE(updater->state().at_work) << what;
+        EXPECT_EQ(step_soon, before) << what;
+        held_up = false;
+        held_up.notify_all();
+        step_soon.wait(before);
+        updater->step();
+        EXPECT_FALSE(updater->state().at_work) << what;
+    };
+    write_list({"192.0.2.1", "192.0.2.2"});
+    updater->wake();
+    expect_to_be_woken("a list");
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    std::filesystem::remove(file_of("block", ".sieve"));
+    updater->reconcile_soon();
+    events.clear();
+    expect_to_be_woken("a filter");
+    EXPECT_NE(last(LiveEvent::What::rebuilt), nullptr);
 }
 
 TEST_F(MergedSourcesTest, GuardsLookAtThePartThatASourceSays) {
@@ -355,10 +387,9 @@ TEST_F(MergedSourcesTest, WhatASourceSaidGoesOnceItIsNoneAndAllOthersHaveSpoken)
 TEST_F(MergedSourcesTest, TheListOfAnOlderVersionIsTakenOver) {
     ASSERT_TRUE(ledger.append({ban("192.0.2.1")}));
     {
-        auto older = LiveSet::open({ban_set()}, state, observer);
+        auto older = LiveSet::open({ban_set()}, kernel, state, observer);
         ASSERT_TRUE(older);
-        ASSERT_TRUE(
-            older->change(kernel, Part::followed, {{}, {entry("192.0.2.1"), entry("192.0.2.2")}}, observer));
+        ASSERT_TRUE(older->change(Part::followed, {{}, {entry("192.0.2.1"), entry("192.0.2.2")}}));
         put_in_force_after(*older);
     }
     write_list({"192.0.2.5"});

@@ -8,12 +8,11 @@
 
 namespace sieve::test {
 
-inline Result<service::live::LiveChange> rebuild(service::live::LiveSet& set, control::Kernel& kernel,
-                                                 const service::SandboxSettings& sandbox,
-                                                 const control::Observer& observer) {
+inline Result<service::live::LiveChange> rebuild(service::live::LiveSet& set,
+                                                 const service::SandboxSettings& sandbox) {
     SIEVE_ASSIGN(service::live::RebuildOrder order, set.begin_rebuild());
     Result<Image> image = service::live::build_live_image(std::move(order), sandbox);
-    if (image) return set.finish_rebuild(kernel, std::move(*image), observer);
+    if (image) return set.finish_rebuild(std::move(*image));
     set.abandon_rebuild();
     return tl::unexpected(std::move(image.error()));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/reconcile/cycle.hpp"
+#include "libsieve/service/reconcile/list_owner.hpp"
 
 #include <algorithm>
 #include <csignal>
@@ -56,6 +57,7 @@ class CycleTest : public testing::Test {
         control::Observer observer;
         observer.remark = [this](const std::string& text) { remarks.push_back(text); };
         kernel.steps.clear();
+        options.renamed = take_over_renamed(configuration, state, observer); // it may be another one
         return run_cycle(kernel, configuration, state, host, options, observer);
     }
     CycleReport done(const CycleOptions& options = {}) {
@@ -412,8 +414,6 @@ TEST_F(CycleTest, ACycleTakesWhatWasBuiltBesideIt) {
     const CycleReport taken = done(ready);
     EXPECT_EQ(taken.sets[1].outcome, SetOutcome::replaced);
     EXPECT_EQ(taken.sets[1].last_good->entries, 1U);
-    EXPECT_TRUE(taken.sets[1].ask_after);
-    EXPECT_FALSE(taken.sets[0].ask_after) << "it was not asked";
     EXPECT_EQ(kernel.count("bring in b"), 1U);
     // What fails there fails in the cycle's report.
     sandbox = test::in_process();
@@ -1090,27 +1090,19 @@ TEST_F(CycleTest, ALostStateDirectoryIsNoHarm) {
     EXPECT_FALSE(done().changed);
 }
 
-TEST_F(CycleTest, TellsWhenToAskAgain) {
-    const CycleReport first = done();
-    for (const SetReport& set : first.sets) {
-        EXPECT_EQ(set.failures, 0U);
-        ASSERT_TRUE(set.ask_after);
-        EXPECT_GE(*set.ask_after, std::chrono::minutes(54)); // an hour and its jitter
-        EXPECT_LE(*set.ask_after, std::chrono::minutes(66));
-    }
-    files.feed("b.txt", {"nonsense"});
-    const CycleReport report = done({.on_failure = OnFailure::go_on, .failures = {{"a", 5}, {"b", 2}}});
-    EXPECT_EQ(report.sets[0].failures, 0U);
-    EXPECT_EQ(report.sets[1].failures, 3U);
-    EXPECT_GE(*report.sets[1].ask_after, std::chrono::seconds(20)); // 40 s, of which half is drawn
-    EXPECT_LE(*report.sets[1].ask_after, std::chrono::seconds(40));
-    configuration.sets[1].refresh = std::chrono::seconds(6); // never later than that
-    const CycleReport often = done({.on_failure = OnFailure::go_on, .failures = {{"b", 20}}});
-    EXPECT_GE(*often.sets[1].ask_after, std::chrono::seconds(3));
-    EXPECT_LE(*often.sets[1].ask_after, std::chrono::seconds(6));
-    const CycleReport some = done({.ask = Ask::some, .sets = {"a"}, .on_failure = OnFailure::go_on});
-    EXPECT_TRUE(some.sets[0].ask_after);
-    EXPECT_FALSE(some.sets[1].ask_after);
+TEST_F(CycleTest, TellsWhenAServerWantsToBeAskedAgain) {
+    configuration.sets[1].sources = {HttpSpec{.url = "http://127.0.0.1:1/"}};
+    sandbox.run = [](const ChildOrder& child) -> Result<ChildEnd> {
+        if (child.role != ChildRole::fetch) return test::work_in_process(child);
+        ChildEnd end;
+        end.report = write_failure(
+            {{ErrorKind::bad_input, "the server has too much to do", {}}, std::chrono::seconds(33)});
+        return end;
+    };
+    const CycleReport report = done({.on_failure = OnFailure::go_on});
+    EXPECT_EQ(report.sets[0].retry_after, std::nullopt);
+    EXPECT_EQ(report.sets[1].outcome, SetOutcome::failed);
+    EXPECT_EQ(report.sets[1].retry_after, std::chrono::seconds(33));
 }
 
 TEST_F(CycleTest, ASetThatFollowsAStreamIsNotAsked) {
@@ -1119,7 +1111,6 @@ TEST_F(CycleTest, ASetThatFollowsAStreamIsNotAsked) {
     const CycleReport report = done();
     EXPECT_FALSE(report.changed);
     EXPECT_EQ(report.sets[1].outcome, SetOutcome::unchanged);
-    EXPECT_FALSE(report.sets[1].ask_after);
 }
 
 TEST_F(CycleTest, ManySetsAreRefreshedAtOnce) {

@@ -85,11 +85,11 @@ void CycleLog::follow(const Configuration& configuration) {
     otherwise_.clear();
 }
 
-void CycleLog::tell(const CycleOptions& cycle, const CycleReport& report, std::chrono::milliseconds took) {
+void CycleLog::tell(const std::set<std::string>& asked, const CycleReport& report,
+                    std::chrono::milliseconds took) {
     for (const HookReport& hook : report.hooks) tell_hook(hook);
     tell_gone(report);
-    for (const SetReport& set : report.sets)
-        tell_set(set, cycle.ask == Ask::all || cycle.sets.contains(set.name), took);
+    for (const SetReport& set : report.sets) tell_set(set, asked.contains(set.name), took);
     tell_missing(report);
 }
 

@@ -25,7 +25,7 @@ class CycleLog {
 
     // Logs what the cycle changed, what failed, and what works again. What is as it was is not said again,
     // except for a set whose sources were asked and failed anew.
-    void tell(const CycleOptions& cycle, const CycleReport& report, std::chrono::milliseconds took);
+    void tell(const std::set<std::string>& asked, const CycleReport& report, std::chrono::milliseconds took);
     // Forgets what is not in the configuration any more.
     void follow(const Configuration& configuration);
 

@@ -17,6 +17,7 @@
 #include "libsieve/service/daemon/broken_off.hpp"
 #include "libsieve/service/live/range_set_configuration.hpp"
 #include "libsieve/service/monitor/process_usage.hpp"
+#include "libsieve/service/reconcile/list_owner.hpp"
 #include "libsieve/service/reconcile/reconcile.hpp"
 #include "libsieve/service/reconcile/together.hpp"
 #include "libsieve/util/random/chance.hpp"
@@ -42,6 +43,10 @@ constexpr std::chrono::seconds live_sets_pause{10};
 
 // After a cycle that could not write all of the state.
 constexpr std::chrono::minutes state_retry{1};
+
+// How long the start waits for the host's addresses, about which a table is asked that comes into force where
+// none runs. A table that replaces another waits until the addresses are known.
+constexpr std::chrono::milliseconds host_patience{50};
 
 // Takes keys out that people inserted for a time which is over (`insert --for`). The result is the time until
 // the next look.
@@ -110,6 +115,15 @@ struct Daemon::RunningCycle {
     std::chrono::nanoseconds next_look = longest_without_a_look; // for such keys, after its end
     Result<CycleReport> report{};
     Status unloaded{};
+
+    // The sets that it was about. What did not come about since it was called off will be tried again.
+    [[nodiscard]] std::set<std::string> answered() const {
+        std::set<std::string> sets = options.sets;
+        if (called_off && report)
+            for (const SetReport& set : report->sets)
+                if (set.outcome == SetOutcome::failed) sets.erase(set.name);
+        return sets;
+    }
 };
 
 Result<std::unique_ptr<Daemon>> Daemon::start(const DaemonParts& parts, const DaemonSettings& settings) {
@@ -132,7 +146,7 @@ Daemon::Daemon(const DaemonParts& parts, const DaemonSettings& settings, Configu
                StateDirectory state)
     : parts_(parts), settings_(settings),
       configuration_(std::make_shared<const Configuration>(std::move(configuration))),
-      state_(std::move(state)), schedule_(&chance, settings.schedule),
+      state_(std::move(state)), schedule_(&chance, settings.backoff),
       cycle_log_(parts.log,
                  [this](const std::string& set) -> std::optional<std::chrono::milliseconds> {
                      const auto next = schedule_.next_of(set);
@@ -158,7 +172,7 @@ Status Daemon::listen() {
         SIEVE_ASSIGN(settings_.sandbox, standard_sandbox());
     }
     settings_.sandbox->cancel = cancel_.get();
-    bounded_host_addresses_ = std::make_unique<BoundedHostAddresses>(parts_.host, settings_.host_patience);
+    bounded_host_addresses_ = std::make_unique<BoundedHostAddresses>(parts_.host, host_patience);
     EventLoop& loop = parts_.loop;
     SIEVE_ASSIGN(timer_, loop.timer([this] { look_at_schedule(); }));
     SIEVE_ASSIGN(ends_timer_, loop.timer([this] { take_out_ended(); }));
@@ -292,18 +306,21 @@ void Daemon::begin(CycleOptions options) {
     Worker& worker = running_->options.ask == Ask::nothing ? *urgent_ : *patient_;
     if (ready_) parts_.statistics.set_state(watching::DaemonState::working);
     // At the start, what is remembered is in force before the lists of live sets are read.
-    const bool opens = live_sets_wait_ && (ready_ || !live_.can_wait(*configuration_));
+    const bool is_first = cycles_ == 0;
+    const bool opens = live_sets_wait_ && (!is_first || !live_.can_wait(*configuration_));
     if (opens) live_sets_wait_ = false;
-    if (cycles_ == 0) running_->options.host_where_none_runs = bounded_host_addresses_.get();
+    if (is_first) running_->options.host_where_none_runs = bounded_host_addresses_.get();
     running_->options.catch_up = [this](const std::string& set, std::uint32_t map_id) {
         live_.catch_up(set, map_id);
     };
-    worker.run([this, job = running_, opens] {
+    worker.run([this, job = running_, opens, is_first] {
         job->report = without_ending_the_daemon("the cycle", [&] {
             CycleOptions options = job->options;
-            if (opens) options.renamed = live_.open(*job->configuration, *settings_.sandbox);
+            if (opens) options.renamed = live_.open(*job->configuration, *settings_.sandbox, observer());
             const std::lock_guard lock(live_.exclusive());
             state_.mend();
+            if (is_first && !opens)
+                options.renamed = take_over_renamed(*job->configuration, state_, observer());
             // A cycle may take a program away, and its counters with it. A failure is the statistics's to
             // show.
             (void)parts_.statistics.observe(parts_.kernel);
@@ -388,14 +405,11 @@ void Daemon::end() {
 void Daemon::note(const RunningCycle& ended) {
     watching::CycleTimes times;
     times.took = std::chrono::steady_clock::now() - ended.began;
-    times.asked = ended.options.sets;
+    times.asked = ended.answered();
     if (!ended.report) {
         if (!ended.called_off) parts_.statistics.note_cycle_failed(ended.report.error(), times);
         return;
     }
-    if (ended.called_off) // what did not come about will be tried again
-        for (const SetReport& set : ended.report->sets)
-            if (set.outcome == SetOutcome::failed) times.asked.erase(set.name);
     parts_.statistics.note_cycle(*ended.report, times);
     note_behind(*ended.report);
 }
@@ -466,15 +480,9 @@ void Daemon::tell(const RunningCycle& ended) {
                                  : fmt::format("nothing was changed: {}", ended.report.error().message));
         return;
     }
-    CycleOptions told = ended.options;
-    if (ended.called_off) { // what did not come about will be tried again
-        told.ask = Ask::some;
-        for (const SetReport& set : ended.report->sets)
-            if (set.outcome == SetOutcome::failed) told.sets.erase(set.name);
-    }
     const auto took =
         std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - ended.began);
-    cycle_log_.tell(told, *ended.report, took);
+    cycle_log_.tell(ended.answered(), *ended.report, took);
 }
 
 void Daemon::notify_status(const std::string& first_line) {

@@ -65,12 +65,9 @@ struct DaemonSettings {
     std::string configuration = standard_configuration; // its path
     // How long another holder of the state directory is waited for.
     std::chrono::milliseconds patience = watching::patience_with_children;
-    // How long the start waits for the host's addresses, about which a table is asked that comes into force
-    // where none runs. A table that replaces another waits until the addresses are known.
-    std::chrono::milliseconds host_patience{50};
-    std::string ban_socket{}; // its path; empty: nobody can ask about bans
-    double pace = 1;          // how many times faster than time the timers run: for tests
-    ScheduleLimits schedule{};
+    std::string ban_socket{};                 // its path; empty: nobody can ask about bans
+    double pace = 1;                          // how many times faster than time the timers run: for tests
+    BackoffLimits backoff{};                  // of what failed
     std::optional<std::string> spare{};       // of the state directory; nothing: standard_spare()
     std::optional<SandboxSettings> sandbox{}; // nothing: standard_sandbox(); `cancel` is the daemon's
 };
@@ -95,7 +92,6 @@ class Daemon {
     void interfaces_changed(const InterfaceChange& change);
     void lists_changed(const std::set<std::string>& sets);
 
-    [[nodiscard]] bool is_ready() const { return ready_; }
     [[nodiscard]] bool is_idle() const { return !running_; } // no cycle is at work
     [[nodiscard]] std::size_t refreshes() const { return refreshes_.at_work(); }
     [[nodiscard]] const Configuration& configuration() const { return *configuration_; }

@@ -61,34 +61,36 @@ Result<EventLoop> EventLoop::make() {
 }
 
 Result<EventSource> EventLoop::on_readable(int fd, std::function<void()> call) {
-    EventSource made;
-    made.call_ = std::make_unique<Call>(std::move(call));
-    sd_event_source* source = nullptr;
-    const int result = ::sd_event_add_io(event_.get(), &source, fd, EPOLLIN, take_io, made.call_.get());
-    if (result < 0) return no_loop("sd_event_add_io", result);
-    made.source_.reset(source);
-    return made;
+    return add("sd_event_add_io", std::move(call), [&](sd_event_source** source, void* made) {
+        return ::sd_event_add_io(event_.get(), source, fd, EPOLLIN, take_io, made);
+    });
 }
 
 Result<EventSource> EventLoop::on_signal(int signal, std::function<void()> call) {
-    EventSource made;
-    made.call_ = std::make_unique<Call>(std::move(call));
-    sd_event_source* source = nullptr;
-    const int result = ::sd_event_add_signal(event_.get(), &source, signal, take_signal, made.call_.get());
-    if (result < 0) return no_loop("sd_event_add_signal", result);
-    made.source_.reset(source);
-    return made;
+    return add("sd_event_add_signal", std::move(call), [&](sd_event_source** source, void* made) {
+        return ::sd_event_add_signal(event_.get(), source, signal, take_signal, made);
+    });
 }
 
 Result<EventSource> EventLoop::timer(std::function<void()> call) {
+    SIEVE_ASSIGN(EventSource made,
+                 add("sd_event_add_time", std::move(call), [&](sd_event_source** source, void* what) {
+                     return ::sd_event_add_time(event_.get(), source, CLOCK_MONOTONIC, 0, accuracy, take_time,
+                                                what);
+                 }));
+    made.unset();
+    return made;
+}
+
+Result<EventSource>
+EventLoop::add(const char* function, std::function<void()> call,
+               const std::function<int(sd_event_source** source, void* call)>& add_to_loop) {
     EventSource made;
     made.call_ = std::make_unique<Call>(std::move(call));
     sd_event_source* source = nullptr;
-    const int result =
-        ::sd_event_add_time(event_.get(), &source, CLOCK_MONOTONIC, 0, accuracy, take_time, made.call_.get());
-    if (result < 0) return no_loop("sd_event_add_time", result);
+    if (const int result = add_to_loop(&source, made.call_.get()); result < 0)
+        return no_loop(function, result);
     made.source_.reset(source);
-    made.unset();
     return made;
 }
 

@@ -62,6 +62,10 @@ class EventLoop {
         void operator()(sd_event* event) const { ::sd_event_unref(event); }
     };
     explicit EventLoop(sd_event* event) : event_(event) {}
+    // Through that function of sd-event's.
+    [[nodiscard]] static Result<EventSource>
+    add(const char* function, std::function<void()> call,
+        const std::function<int(sd_event_source** source, void* call)>& add_to_loop);
 
     std::unique_ptr<sd_event, Unref> event_;
 };

@@ -40,8 +40,6 @@ class ListWatch {
     // descriptor.
     [[nodiscard]] Status follow(const Configuration& configuration);
 
-    [[nodiscard]] std::size_t folders() const { return folders_.size(); }
-
   private:
     struct Interest {
         std::string set;

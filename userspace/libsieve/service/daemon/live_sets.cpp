@@ -89,8 +89,7 @@ class LiveSets::Runner {
         step_soon();
     }
     void catch_up(std::uint32_t map_id) { updater_->catch_up(map_id); }
-
-  private:
+    // From any thread.
     void step_soon() {
         {
             const std::lock_guard lock(mutex_);
@@ -99,6 +98,7 @@ class LiveSets::Runner {
         changed_.notify_all();
     }
 
+  private:
     // To read a whole list, and to build a filter of it, takes several times what is kept. What the allocator
     // keeps of that goes back to the machine.
     void give_back_memory(const live::LiveUpdater::State& state) {
@@ -146,11 +146,11 @@ class LiveSets::Runner {
     int troubles_changed_;
     BrokeOff broke_off_;
     std::function<void()> stepped_;
-    std::unique_ptr<live::LiveUpdater> updater_;
     std::mutex mutex_;
     std::condition_variable changed_;
     bool woken_ = false;
     bool over_ = false;
+    std::unique_ptr<live::LiveUpdater> updater_; // its threads call step_soon()
     bool troubled_ = false;
     bool settled_ = false;
     std::uint64_t given_back_at_ = 0; // timed entries
@@ -172,20 +172,20 @@ void LiveSets::broke_off() {
     set_event(troubles_changed_.get());
 }
 
-std::set<std::string> LiveSets::open(const Configuration& configuration, const SandboxSettings& sandbox) {
+std::set<std::string> LiveSets::open(const Configuration& configuration, const SandboxSettings& sandbox,
+                                     const control::Observer& observer) {
     try {
-        return open_all(configuration, sandbox);
+        close();
+        std::set<std::string> renamed = take_over_renamed(configuration, state_, observer);
+        open_all(configuration, sandbox);
+        return renamed;
     } catch (...) {
         broke_off();
         throw;
     }
 }
 
-std::set<std::string> LiveSets::open_all(const Configuration& configuration, const SandboxSettings& sandbox) {
-    close();
-    control::Observer observer;
-    observer.remark = [this](const std::string& text) { log_.info(text); };
-    std::set<std::string> renamed = take_over_renamed(configuration, state_, observer);
+void LiveSets::open_all(const Configuration& configuration, const SandboxSettings& sandbox) {
     std::vector<std::unique_ptr<Runner>> opened;
     for (const SetConfiguration& set : configuration.sets) {
         if (!live::is_live(set)) continue;
@@ -208,6 +208,7 @@ std::set<std::string> LiveSets::open_all(const Configuration& configuration, con
         settings.sandbox.cancel = runner->cancel();
         settings.tell = [this](const live::LiveEvent& event) { tell(event); };
         settings.exclusive = &exclusive_;
+        settings.step_soon = [mine = runner.get()] { mine->step_soon(); };
         auto updater = live::LiveUpdater::open(std::move(settings), kernel_, state_, host_);
         if (!updater) {
             log_.error(fmt::format("set {}: cannot be followed: {}", set.name, updater.error().message),
@@ -220,7 +221,6 @@ std::set<std::string> LiveSets::open_all(const Configuration& configuration, con
     }
     const std::lock_guard lock(mutex_);
     runners_ = std::move(opened);
-    return renamed;
 }
 
 void LiveSets::run() {
@@ -244,15 +244,19 @@ void LiveSets::wake(const std::set<std::string>& sets) {
             runner->wake();
 }
 
+LiveSets::Runner* LiveSets::find(const std::string& set) const {
+    const auto found = std::ranges::find_if(runners_, [&](const auto& one) { return one->set() == set; });
+    return found != runners_.end() ? found->get() : nullptr;
+}
+
 std::optional<live::LiveUpdater::State>
 LiveSets::wait(const std::string& set, std::chrono::milliseconds patience,
                const std::function<bool(const live::LiveUpdater::State& state)>& has_come) {
     std::optional<live::LiveUpdater::State> found;
     std::unique_lock lock(mutex_);
     (void)stepped_.wait_for(lock, patience, [&] {
-        found.reset();
-        for (const auto& runner : runners_)
-            if (runner->set() == set) found = runner->state();
+        const Runner* runner = find(set);
+        found = runner != nullptr ? std::optional(runner->state()) : std::nullopt;
         return found && has_come(*found);
     });
     return found;
@@ -260,14 +264,13 @@ LiveSets::wait(const std::string& set, std::chrono::milliseconds patience,
 
 bool LiveSets::is_banned(const std::string& set, const live::Prefix& single) const {
     const std::lock_guard lock(mutex_);
-    return std::ranges::any_of(
-        runners_, [&](const auto& runner) { return runner->set() == set && runner->is_banned(single); });
+    const Runner* runner = find(set);
+    return runner != nullptr && runner->is_banned(single);
 }
 
 std::vector<live::LiveUpdater::OriginCount> LiveSets::decisions(const std::string& set) const {
     const std::lock_guard lock(mutex_);
-    for (const auto& runner : runners_)
-        if (runner->set() == set) return runner->state().origins;
+    if (const Runner* runner = find(set)) return runner->state().origins;
     return {};
 }
 
@@ -278,8 +281,7 @@ void LiveSets::reconcile_all() {
 
 void LiveSets::catch_up(const std::string& set, std::uint32_t map_id) {
     const std::lock_guard lock(mutex_);
-    for (const auto& runner : runners_)
-        if (runner->set() == set) runner->catch_up(map_id);
+    if (Runner* runner = find(set)) runner->catch_up(map_id);
 }
 
 std::vector<std::string> LiveSets::troubles() const {

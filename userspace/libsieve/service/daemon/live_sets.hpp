@@ -44,7 +44,8 @@ class LiveSets {
     // these (take_over_renamed()). What cannot be opened is logged. Blocks: for a worker, without a cycle at
     // work. Throws what breaks it off.
     [[nodiscard]] std::set<std::string> open(const Configuration& configuration,
-                                             const SandboxSettings& sandbox);
+                                             const SandboxSettings& sandbox,
+                                             const control::Observer& observer);
     // Lets the opened updaters work. A cycle has put their sets in force.
     void run();
     // Calls off what they do, and waits for their ends.
@@ -86,9 +87,9 @@ class LiveSets {
     class Runner;
 
     void tell(const live::LiveEvent& event);
-    [[nodiscard]] std::set<std::string> open_all(const Configuration& configuration,
-                                                 const SandboxSettings& sandbox);
+    void open_all(const Configuration& configuration, const SandboxSettings& sandbox);
     void broke_off();
+    [[nodiscard]] Runner* find(const std::string& set) const; // with mutex_
 
     control::Kernel& kernel_;
     const StateDirectory& state_;

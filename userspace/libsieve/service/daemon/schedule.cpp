@@ -9,6 +9,9 @@ namespace sieve::service {
 
 namespace {
 
+constexpr std::chrono::milliseconds quiet{10};    // without a further trigger, before a trigger counts
+constexpr std::chrono::milliseconds longest{250}; // that a trigger is held back, however many follow it
+
 bool is_far(const SetConfiguration& set) {
     return std::any_of(set.sources.begin(), set.sources.end(), [](const SourceSpec& source) {
         return !std::holds_alternative<FileSpec>(source) && !std::holds_alternative<FolderSpec>(source) &&
@@ -18,9 +21,9 @@ bool is_far(const SetConfiguration& set) {
 
 } // namespace
 
-void Schedule::Settling::trigger(Time now, const ScheduleLimits& limits) {
+void Schedule::Settling::trigger(Time now) {
     if (!first_) first_ = now;
-    due_ = std::min(now + limits.quiet, *first_ + limits.longest);
+    due_ = std::min(now + quiet, *first_ + longest);
 }
 
 Schedule::Time Schedule::Entry::due() const {
@@ -32,7 +35,7 @@ bool Schedule::Entry::has_room(RefreshRoom room) const {
     return is_long ? room.near_long : room.near;
 }
 
-Schedule::Schedule(Chance chance, ScheduleLimits limits) : chance_(std::move(chance)), limits_(limits) {}
+Schedule::Schedule(Chance chance, BackoffLimits backoff) : chance_(std::move(chance)), backoff_(backoff) {}
 
 void Schedule::follow(const Configuration& configuration, Time now) {
     std::map<std::string, Entry> before = std::exchange(sets_, {});
@@ -63,12 +66,11 @@ void Schedule::ask_all(Time now) {
 
 void Schedule::lists_changed(const std::set<std::string>& sets, Time now) {
     for (const std::string& name : sets)
-        if (const auto found = sets_.find(name); found != sets_.end())
-            found->second.changed.trigger(now, limits_);
+        if (const auto found = sets_.find(name); found != sets_.end()) found->second.changed.trigger(now);
 }
 
 void Schedule::interfaces_changed(Time now) {
-    interfaces_.trigger(now, limits_);
+    interfaces_.trigger(now);
 }
 
 std::optional<Schedule::Time> Schedule::next() const {
@@ -105,7 +107,6 @@ std::optional<CycleOptions> Schedule::take(Time now) {
         if (entry.phase != Phase::refreshed) continue;
         cycle.sets.insert(name);
         entry.phase = Phase::in_cycle;
-        if (entry.failures > 0) cycle.failures[name] = entry.failures;
         entry.timer = now + entry.interval; // until it is known what became of the cycle
     }
     if (cycle.sets.empty()) return std::nullopt;
@@ -167,15 +168,14 @@ void Schedule::done(const CycleOptions& cycle, const CycleReport& report, Time n
             continue;
         }
         entry.phase = Phase::waits;
-        // An answer without an entry may be a server's that is about to have some.
-        if (set.outcome != SetOutcome::failed && set.guard != Guard::empty) {
+        // An answer without an entry may be a server's that is about to have some, and a hook may refuse a
+        // list for another set's, which is about to change.
+        const bool may_pass = set.guard == Guard::empty || set.guard == Guard::lockout;
+        if (set.outcome != SetOutcome::failed && !may_pass) {
             schedule(entry, now);
             continue;
         }
-        const bool counted =
-            set.failures > entry.failures; // by the cycle, which knows what a server asks for
-        back_off(entry, now);
-        if (counted && set.ask_after) entry.timer = now + *set.ask_after;
+        back_off(entry, now, set.retry_after);
     }
     const bool failed = std::any_of(report.hooks.begin(), report.hooks.end(),
                                     [](const HookReport& hook) { return hook.error.has_value(); });
@@ -213,16 +213,16 @@ void Schedule::schedule(Entry& entry, Time now) {
     entry.timer = now + jittered(entry.interval, chance_());
 }
 
-void Schedule::back_off(Entry& entry, Time now) {
+void Schedule::back_off(Entry& entry, Time now, std::optional<std::chrono::seconds> retry_after) {
     entry.failures++;
-    BackoffLimits limits = limits_.backoff;
-    limits.most = std::min(limits.most, entry.interval);
-    entry.timer = now + backoff_delay(entry.failures, chance_(), {}, limits);
+    BackoffLimits limits = backoff_;
+    limits.most = limits.most_asked_for = std::min(limits.most, entry.interval);
+    entry.timer = now + backoff_delay(entry.failures, chance_(), retry_after, limits);
 }
 
 void Schedule::back_off_comparing(Time now) {
     failures_++;
-    const Time retry = now + backoff_delay(failures_, chance_(), {}, limits_.backoff);
+    const Time retry = now + backoff_delay(failures_, chance_(), {}, backoff_);
     compare_ = compare_ ? std::min(*compare_, retry) : retry;
 }
 

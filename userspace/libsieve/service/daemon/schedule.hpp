@@ -23,12 +23,6 @@
 
 namespace sieve::service {
 
-struct ScheduleLimits {
-    std::chrono::milliseconds quiet{10};    // without a further trigger, before a trigger counts
-    std::chrono::milliseconds longest{250}; // that a trigger is held back, however many follow it
-    BackoffLimits backoff{};
-};
-
 // A list of more entries takes so long to read and build that shorter ones must not wait for it.
 inline constexpr std::uint64_t long_list = 100'000;
 
@@ -46,8 +40,6 @@ struct RefreshRoom {
     bool failing = false; // and far
     bool near = false;
     bool near_long = false;
-
-    [[nodiscard]] bool any() const { return far || near || near_long; }
 };
 
 class Schedule {
@@ -55,7 +47,7 @@ class Schedule {
     using Time = std::chrono::steady_clock::time_point;
     using Chance = std::function<double()>; // evenly in [0, 1)
 
-    explicit Schedule(Chance chance, ScheduleLimits limits = {});
+    explicit Schedule(Chance chance, BackoffLimits backoff = {});
 
     // Goes by the sets of this configuration from now on. Sets that it had already keep their times.
     void follow(const Configuration& configuration, Time now);
@@ -103,7 +95,7 @@ class Schedule {
     // Holds triggers back until they have settled.
     class Settling {
       public:
-        void trigger(Time now, const ScheduleLimits& limits);
+        void trigger(Time now);
         [[nodiscard]] std::optional<Time> due() const { return due_; }
         void clear() { *this = {}; }
 
@@ -132,11 +124,11 @@ class Schedule {
     };
 
     void schedule(Entry& entry, Time now);
-    void back_off(Entry& entry, Time now);
+    void back_off(Entry& entry, Time now, std::optional<std::chrono::seconds> retry_after = {});
     void back_off_comparing(Time now);
 
     Chance chance_;
-    ScheduleLimits limits_;
+    BackoffLimits backoff_;
     std::map<std::string, Entry> sets_;
     std::optional<Time> compare_; // at once, or after a failure
     Settling interfaces_;

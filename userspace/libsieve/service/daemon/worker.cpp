@@ -62,11 +62,6 @@ void Worker::run(std::function<void()> job) {
     changed_.notify_all();
 }
 
-void Worker::wait() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return !job_; });
-}
-
 void Worker::acknowledge() {
     clear_event(ended_.get());
 }
@@ -85,7 +80,6 @@ void Worker::work(Priority priority) {
         lock.lock();
         job_ = nullptr;
         set_event(ended_.get());
-        changed_.notify_all();
         // A cycle may have held lists of millions. What the allocator keeps of them goes back to the machine.
         lock.unlock();
         ::malloc_trim(0);

@@ -32,8 +32,6 @@ class Worker {
 
     // Runs the job, which must not throw. There is none at work.
     void run(std::function<void()> job);
-    // Waits until there is no job at work.
-    void wait();
     // Becomes readable when a job has ended.
     [[nodiscard]] int ended() const { return ended_.get(); }
     // Makes ended() unreadable again.

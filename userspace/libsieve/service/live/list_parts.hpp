@@ -23,16 +23,21 @@ namespace sieve::service::live {
 // That part of the list, alone.
 [[nodiscard]] TimedList part_alone(const TimedList& list, Part part);
 
-// Which parts of a list have been said as a whole.
+// Which parts of a list have been said as a whole, and which of them may have been refused.
 class SaidParts {
   public:
-    explicit SaidParts(std::set<Part> parts) : parts_(std::move(parts)) {}
+    explicit SaidParts(std::set<Part> parts) : parts_(std::move(parts)), may_be_refused_(parts_) {}
 
     void say(Part part) { said_.insert(part); }
     [[nodiscard]] bool has(Part part) const { return said_.contains(part); }
     [[nodiscard]] bool all() const { return said_ == parts_; }
     // Once that one is, too.
     [[nodiscard]] bool all_with(Part part) const;
+
+    // A list of the part was refused, or taken. True: it was taken, and whatever refusal is noted is of the
+    // past: there may be one from the start until all parts are taken.
+    void refuse(Part part) { may_be_refused_.insert(part); }
+    [[nodiscard]] bool take(Part part) { return may_be_refused_.erase(part) > 0 && may_be_refused_.empty(); }
 
     // From the list to one that has this for the part, and the other parts as they are. When all parts are
     // said then, what is left of sources that the set no longer has goes, too.
@@ -42,6 +47,7 @@ class SaidParts {
   private:
     std::set<Part> parts_; // of the set's sources
     std::set<Part> said_;
+    std::set<Part> may_be_refused_;
 };
 
 } // namespace sieve::service::live

@@ -69,6 +69,27 @@ std::optional<TimedEntry> timed_entry_of(std::string_view line) {
     return timed_entry;
 }
 
+// A list as text, with an entry a line, so that it is also a feed. The number and the end of a timed entry
+// are in its comment: "192.0.2.7 # 12 1764000000000". The last line has the digest of those before it.
+Status write_timed_list(const TimedList& list, const std::string& path) {
+    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    std::filesystem::permissions(folder, std::filesystem::perms::owner_all, error);
+    std::ofstream file(path, std::ios::binary | std::ios::trunc);
+    Digest digest;
+    const auto write = [&](const std::string& line) {
+        file << line;
+        digest.add(line);
+    };
+    write(fmt::format("{}\n", list_head));
+    list.for_each([&](const TimedEntry& timed_entry) { write(line_of(timed_entry)); });
+    file << list_end << digest.hex() << '\n';
+    file.close();
+    if (!file) return bad_input(fmt::format("{}: cannot be written", printable(path)));
+    return {};
+}
+
 struct Swaps {
     bool any = false; // hook has the new image
     Status all;       // the first error
@@ -178,25 +199,6 @@ std::optional<Refusal> unless_accepted(Refusal refusal, const SetConfiguration& 
     return refusal;
 }
 
-Status write_timed_list(const TimedList& list, const std::string& path) {
-    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-    std::error_code error;
-    std::filesystem::create_directories(folder, error);
-    std::filesystem::permissions(folder, std::filesystem::perms::owner_all, error);
-    std::ofstream file(path, std::ios::binary | std::ios::trunc);
-    Digest digest;
-    const auto write = [&](const std::string& line) {
-        file << line;
-        digest.add(line);
-    };
-    write(fmt::format("{}\n", list_head));
-    list.for_each([&](const TimedEntry& timed_entry) { write(line_of(timed_entry)); });
-    file << list_end << digest.hex() << '\n';
-    file.close();
-    if (!file) return bad_input(fmt::format("{}: cannot be written", printable(path)));
-    return {};
-}
-
 Status read_timed_list(const std::string& path, TimedList& list) {
     std::error_code error;
     const bool is_file = std::filesystem::is_regular_file(path, error); // a pipe would be waited for
@@ -226,9 +228,8 @@ Status read_timed_list(const std::string& path, TimedList& list) {
 }
 
 Status write_next_list(const TimedList& list, const StateDirectory& state, const std::string& set) {
-    const auto write = [&](const std::string& path) { return write_timed_list(list, path); };
-    SIEVE_TRY(state.write_beside(set, std::string(next_list) + ".list", write));
-    return {};
+    return state.write_beside(set, std::string(next_list) + ".list",
+                              [&](const std::string& path) { return write_timed_list(list, path); });
 }
 
 Result<PublishedImage> publish_image(control::Kernel& kernel, const StateDirectory& state,

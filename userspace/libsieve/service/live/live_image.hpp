@@ -58,12 +58,9 @@ struct KeptOut {
                                                      const TimedList& list, const ListSize& before,
                                                      const StateDirectory& state);
 
-// A list as text, with an entry a line, so that it is also a feed. The number and the end of a timed entry
-// are in its comment: "192.0.2.7 # 12 1764000000000". The last line has the digest of those before it.
-[[nodiscard]] Status write_timed_list(const TimedList& list, const std::string& path);
-
-// Adds the timed entries of such a list. bad_input, with the path, for a file that cannot be read, that is no
-// list of timed entries, or that is damaged: `list` may have some of its timed entries then, and wrong ones.
+// Adds the timed entries of a list as write_next_list() writes it. bad_input, with the path, for a file that
+// cannot be read, that is no list of timed entries, or that is damaged: `list` may have some of its timed
+// entries then, and wrong ones.
 [[nodiscard]] Status read_timed_list(const std::string& path, TimedList& list);
 
 // Writes the list of the next image, before its identity is known.

@@ -43,6 +43,19 @@ std::string journal_path(const StateDirectory& state, const std::string& set, co
     return path + "journal";
 }
 
+// An error if the set cannot be kept so: it is verified, or its size or key is a wrong one.
+Status check_live(const SetConfiguration& set) {
+    const auto fault = [&](const std::string& what) {
+        return invalid_request(fmt::format("set {}: its keys change in place, {}", set.name, what));
+    };
+    if (!entry::is_single_address(set.feed.fields))
+        return fault(fmt::format("and its key is {}, expected src or dst", format_fields(set.feed.fields)));
+    if (set.verify) return fault("so it cannot be verified; expected verify = false");
+    if (set.feed.build.fpr || set.feed.build.memory)
+        return fault("so its size follows its list; expected neither fpr nor memory");
+    return {};
+}
+
 } // namespace
 
 bool is_urgent(RebuildReason reason) {
@@ -60,67 +73,58 @@ Result<Image> build_live_image(RebuildOrder order, const SandboxSettings& sandbo
 
 // --- opening
 
-Result<LiveSet> LiveSet::open(LiveSetOptions options, const StateDirectory& state,
-                              const control::Observer& observer) {
+Result<LiveSet> LiveSet::open(LiveSetOptions options, control::Kernel& kernel, const StateDirectory& state,
+                              control::Observer observer) {
     SIEVE_TRY(check_live(options.set));
-    LiveSet set(std::move(options), state);
-    SIEVE_TRY(set.load(observer));
+    LiveSet set(std::move(options), kernel, state, std::move(observer));
+    SIEVE_TRY(set.load());
     return set;
 }
 
-Status LiveSet::load(const control::Observer& observer) {
-    const std::optional<SetRecord> record = state_->read(name(), observer.remark);
+Status LiveSet::load() {
+    const std::optional<SetRecord> record = state_->read(name(), observer_.remark);
+    // Where the image is damaged or gone, its list with the journal may be whole: they are all that is known.
+    const std::optional<SetRecord> named = record ? record : state_->named(name());
+    Status known = named ? Status() : bad_input(no_list_kept);
+    if (named) {
+        base_ = named->identity;
+        known = read_timed_list(state_->list_path(name(), base_), list_);
+        if (known && record) room_for_ = list_.prefixes() + room_beside(list_);
+        if (known) known = load_journal();
+    }
     if (!record) {
-        if (load_list_alone(observer)) return {};
+        base_.clear();
+        journal_.reset();
         due(RebuildReason::no_image);
-        if (options_.in_force) lose_list(no_list_kept, 0, observer);
+        if (known) return {};
+        list_ = TimedList();
+        if (options_.in_force) lose_list(no_list_kept, 0);
         return {};
     }
-    base_ = record->identity;
     sources_ = record->sources;
     if (record->build != digest_of(build_text(options_.set))) due(RebuildReason::options);
-    Status known = read_timed_list(state_->list_path(name(), base_), list_);
-    if (known) {
-        room_for_ = list_.prefixes() + room_beside(list_);
-        known = load_journal(observer);
-    }
     // What could be read of it may be little, and it may be that of a set that did not change in place
     // before.
-    if (!known) lose_list(known.error().message, std::min(record->entries, record->keys), observer);
-    if (known && list_.prefixes() > room_for_) due(RebuildReason::no_room);
+    if (!known)
+        lose_list(known.error().message, std::min(record->entries, record->keys));
+    else if (list_.prefixes() > room_for_)
+        due(RebuildReason::no_room);
     return {};
 }
 
-// The image is damaged or gone, and its list with the journal may be whole: they are all that is known.
-bool LiveSet::load_list_alone(const control::Observer& observer) {
-    const std::optional<SetRecord> named = state_->named(name());
-    if (!named) return false;
-    base_ = named->identity;
-    Status known = read_timed_list(state_->list_path(name(), base_), list_);
-    if (known) known = load_journal(observer);
-    base_.clear();
-    journal_.reset();
-    if (!known) {
-        list_ = TimedList();
-        return false;
-    }
-    due(RebuildReason::no_image);
-    return true;
-}
-
 // The files stay as they are, so that another process that begins here knows no more.
-void LiveSet::lose_list(const std::string& why, std::uint64_t prefixes, const control::Observer& observer) {
-    observer.remark(lost_list_text(name(), why));
+void LiveSet::lose_list(const std::string& why, std::uint64_t prefixes) {
+    observer_.remark(lost_list_text(name(), why));
     lost_ = std::max<std::uint64_t>(prefixes, list_.prefixes());
     list_ = TimedList();
     due(RebuildReason::unknown);
 }
 
-Status LiveSet::load_journal(const control::Observer& observer) {
+Status LiveSet::load_journal() {
     Journal::Content content;
     SIEVE_ASSIGN(Journal journal, Journal::open(journal_path(*state_, name(), base_), content));
     if (content.torn)
-        observer.remark(
+        observer_.remark(
             fmt::format("set {}: the last change in its journal was cut short and is left out", name()));
     LiveChange ignored;
     for (const EntryChange& change : content.changes) enter(change, ignored);
@@ -138,16 +142,20 @@ void LiveSet::note(Difference& difference, const Prefix& prefix, bool on) {
 
 // What cannot be written does not come into force: after a crash, nobody would know of it. A new image goes
 // where it can be written, with a journal of its own.
-Status LiveSet::note_in_journal(const EntryChange& change) {
-    if (!journal_) return {};
-    Status noted = journal_->append(change);
-    if (!noted) due(RebuildReason::unsaved);
-    return noted;
+Status LiveSet::write_down(EntryChange change, LiveChange& report) {
+    if (journal_)
+        if (Status noted = journal_->append(change); !noted) {
+            due(RebuildReason::unsaved);
+            return noted;
+        }
+    enter(change, report);
+    if (rebuilding_) rebuilding_->since.push_back(std::move(change));
+    return {};
 }
 
-void LiveSet::check_files(const control::Observer& observer) {
+void LiveSet::check_files() {
     if (base_.empty() || lost_ || due_ == RebuildReason::no_image) return;
-    const std::optional<SetRecord> record = state_->read(name(), observer.remark);
+    const std::optional<SetRecord> record = state_->read(name(), observer_.remark);
     const bool is_whole = record && record->identity == base_ &&
                           std::filesystem::exists(state_->list_path(name(), base_)) &&
                           (!journal_ || std::filesystem::exists(journal_->path()));
@@ -173,7 +181,7 @@ bool LiveSet::is_banned(const Prefix& single) const {
 }
 
 void LiveSet::nothing_is_refused(Part part) {
-    if (may_be_refused_.erase(part) > 0 && may_be_refused_.empty()) state_->forget_refused(name());
+    if (said_.take(part)) state_->forget_refused(name());
 }
 
 void LiveSet::drop_what_changes_nothing(EntryChange& change) const {
@@ -237,8 +245,7 @@ std::optional<Refusal> LiveSet::unless_accepted(Refusal refusal, Part part, cons
     return live::unless_accepted(std::move(refusal), options_.set, after, before, *state_);
 }
 
-Result<LiveChange> LiveSet::take(control::Kernel& kernel, Part part, EntryChange change, bool whole_list,
-                                 const control::Observer& observer) {
+Result<LiveChange> LiveSet::take(Part part, EntryChange change, bool whole_list) {
     LiveChange report;
     if (const auto range =
             std::find_if(change.added.begin(), change.added.end(),
@@ -249,53 +256,46 @@ Result<LiveChange> LiveSet::take(control::Kernel& kernel, Part part, EntryChange
     report.kept_out = keep_out(change.added, options_.set, options_.protection);
     drop_what_changes_nothing(change);
     const bool is_found = whole_list && awaits_sources() && !said_.has(part);
-    if (change.empty() && whole_list) nothing_is_refused(part);
-    if (!change.empty() || is_found) {
+    const bool is_same = change.empty() && !is_found;
+    if (!is_same) {
         report.refusal = guard(part, change, whole_list);
         if (report.refusal) {
-            may_be_refused_.insert(part);
+            said_.refuse(part);
             return report;
         }
-        SIEVE_TRY(note_in_journal(change));
-        enter(change, report);
-        nothing_is_refused(part);
-        if (rebuilding_) rebuilding_->since.push_back(std::move(change));
+        SIEVE_TRY(write_down(std::move(change), report));
     }
+    if (whole_list || !is_same) nothing_is_refused(part);
     if (whole_list) {
         said_.say(part);
         sources_said_ = said_.all();
     }
-    put_in_force(kernel, report, observer);
+    put_in_force(report);
     return report;
 }
 
-Result<LiveChange> LiveSet::change(control::Kernel& kernel, Part part, EntryChange change,
-                                   const control::Observer& observer) {
-    return take(kernel, part, std::move(change), false, observer);
+Result<LiveChange> LiveSet::change(Part part, EntryChange change) {
+    return take(part, std::move(change), false);
 }
 
-Result<LiveChange> LiveSet::replace(control::Kernel& kernel, Part part, std::vector<TimedEntry> all,
-                                    const control::Observer& observer) {
+Result<LiveChange> LiveSet::replace(Part part, std::vector<TimedEntry> all) {
     EntryChange change = said_.replacement(list_, part, all);
     all = {};
-    return take(kernel, part, std::move(change), true, observer);
+    return take(part, std::move(change), true);
 }
 
 // What no guard has a say in.
-Result<LiveChange> LiveSet::remove(control::Kernel& kernel, EntryChange change,
-                                   const control::Observer& observer) {
+Result<LiveChange> LiveSet::remove(EntryChange change) {
     LiveChange report;
     if (change.removed.empty()) return report;
-    SIEVE_TRY(note_in_journal(change));
-    enter(change, report);
-    if (rebuilding_) rebuilding_->since.push_back(std::move(change));
-    put_in_force(kernel, report, observer);
+    SIEVE_TRY(write_down(std::move(change), report));
+    put_in_force(report);
     return report;
 }
 
-Result<LiveChange> LiveSet::expire(control::Kernel& kernel, Time now, const control::Observer& observer) {
+Result<LiveChange> LiveSet::expire(Time now) {
     const std::vector<TimedEntry> ended = list_.expired(now);
-    auto done = remove(kernel, {ended, {}}, observer);
+    auto done = remove({ended, {}});
     if (!done) {
         const std::lock_guard lock(*mutex_);
         for (const TimedEntry& timed_entry : ended) list_.add(timed_entry); // their ends were taken out
@@ -303,18 +303,18 @@ Result<LiveChange> LiveSet::expire(control::Kernel& kernel, Time now, const cont
     return done;
 }
 
-Result<LiveChange> LiveSet::remove_protected(control::Kernel& kernel, const control::Observer& observer) {
+Result<LiveChange> LiveSet::remove_protected() {
     KeptOut kept_out = kept_out_of(list_, options_.set, options_.protection);
-    auto done = remove(kernel, {std::move(kept_out.timed_entries), {}}, observer);
+    auto done = remove({std::move(kept_out.timed_entries), {}});
     if (done) done->kept_out = std::move(kept_out.texts);
     return done;
 }
 
 // --- the filters in force
 
-Result<LiveChange> LiveSet::reconcile(control::Kernel& kernel, const control::Observer& observer) {
+LiveChange LiveSet::reconcile() {
     LiveChange report;
-    put_in_force(kernel, report, observer);
+    put_in_force(report);
     return report;
 }
 
@@ -346,22 +346,22 @@ control::WantedKeys LiveSet::all_keys() const {
         .for_each = visit_all};
 }
 
-void LiveSet::catch_up(control::Kernel& kernel, std::uint32_t map_id) {
+void LiveSet::catch_up(std::uint32_t map_id) {
     const std::lock_guard lock(*mutex_);
     if (base_.empty() || lost_) return;
     const control::WantedKeys all = all_keys();
     const auto changed = control::change_coming_filter(
-        kernel, name(), map_id, [&](const control::LiveFilter& filter) -> control::FilterDue {
+        *kernel_, name(), map_id, [&](const control::LiveFilter& filter) -> control::FilterDue {
             return {.list = is_changeable(filter) ? &all : nullptr};
         });
     if (changed && changed->touched && changed->no_room == 0)
         noted_.push_back({map_id, changed->filter.changes});
 }
 
-void LiveSet::put_in_force(control::Kernel& kernel, LiveChange& report, const control::Observer& observer) {
+void LiveSet::put_in_force(LiveChange& report) {
     const auto begin = std::chrono::steady_clock::now();
     if (!base_.empty() && !lost_) {
-        auto held = control::LiveFilters::hold(kernel, name(), observer);
+        auto held = control::LiveFilters::hold(*kernel_, name(), observer_);
         const std::lock_guard lock(*mutex_);
         const control::KeyDifference latest = keys_of(pending_);
         const control::WantedKeys all = all_keys();
@@ -483,8 +483,7 @@ void LiveSet::abandon_rebuild() {
     rebuilding_.reset();
 }
 
-Result<LiveChange> LiveSet::finish_rebuild(control::Kernel& kernel, Image image,
-                                           const control::Observer& observer) {
+Result<LiveChange> LiveSet::finish_rebuild(Image image) {
     if (!rebuilding_) return invalid_request(fmt::format("set {}: no rebuild was begun", name()));
     if (Status added = add_latest(image); !added) {
         abandon_rebuild();
@@ -496,8 +495,9 @@ Result<LiveChange> LiveSet::finish_rebuild(control::Kernel& kernel, Image image,
         return {};
     };
     std::vector<SourceProvenance> sources = sources_now();
-    Result<PublishedImage> published = publish_image(
-        kernel, *state_, options_.set, image, rebuilding_->timed_entries, sources, start_journal, observer);
+    Result<PublishedImage> published =
+        publish_image(*kernel_, *state_, options_.set, image, rebuilding_->timed_entries, sources,
+                      start_journal, observer_);
     if (!published) {
         abandon_rebuild();
         return tl::unexpected(std::move(published.error()));
@@ -514,7 +514,7 @@ Result<LiveChange> LiveSet::finish_rebuild(control::Kernel& kernel, Image image,
     room_for_ = rebuilding_->room_for;
     due_.reset();
     rebuilding_.reset();
-    return reconcile(kernel, observer);
+    return reconcile();
 }
 
 // --- which sets
@@ -541,6 +541,7 @@ bool has_changed_since_image(const StateDirectory& state, const std::string& set
 }
 
 Result<std::map<std::string, LiveSet>> changed_since_their_images(const Configuration& configuration,
+                                                                  control::Kernel& kernel,
                                                                   const StateDirectory& state,
                                                                   const control::Observer& observer) {
     std::map<std::string, LiveSet> changed;
@@ -548,22 +549,10 @@ Result<std::map<std::string, LiveSet>> changed_since_their_images(const Configur
         if (!follows_stream(set)) continue;
         const std::optional<SetRecord> record = state.named(set.name);
         if (!record || !has_changed_since_image(state, set.name, *record)) continue;
-        SIEVE_ASSIGN(LiveSet live, LiveSet::open({.set = set}, state, observer));
+        SIEVE_ASSIGN(LiveSet live, LiveSet::open({.set = set}, kernel, state, observer));
         changed.emplace(set.name, std::move(live));
     }
     return changed;
-}
-
-Status check_live(const SetConfiguration& set) {
-    const auto fault = [&](const std::string& what) {
-        return invalid_request(fmt::format("set {}: its keys change in place, {}", set.name, what));
-    };
-    if (!entry::is_single_address(set.feed.fields))
-        return fault(fmt::format("and its key is {}, expected src or dst", format_fields(set.feed.fields)));
-    if (set.verify) return fault("so it cannot be verified; expected verify = false");
-    if (set.feed.build.fpr || set.feed.build.memory)
-        return fault("so its size follows its list; expected neither fpr nor memory");
-    return {};
 }
 
 } // namespace sieve::service::live

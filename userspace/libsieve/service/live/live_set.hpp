@@ -97,11 +97,12 @@ struct LiveSetOptions {
 
 class LiveSet {
   public:
-    // Reads the last good image's list and its journal. Nothing there: an empty list. `state` must outlive
-    // the set. If they are damaged or cannot be read, or if it is in force and nothing is there, the
-    // list is empty, too, and awaits_sources(). Error: the set cannot be changed in place (check_live()).
-    [[nodiscard]] static Result<LiveSet> open(LiveSetOptions options, const StateDirectory& state,
-                                              const control::Observer& observer);
+    // Reads the last good image's list and its journal. Nothing there: an empty list. `kernel` and `state`
+    // must outlive the set. If they are damaged or cannot be read, or if it is in force and nothing is there,
+    // the list is empty, too, and awaits_sources(). Error: the set cannot be changed in place: it is
+    // verified, or its size or key is a wrong one.
+    [[nodiscard]] static Result<LiveSet> open(LiveSetOptions options, control::Kernel& kernel,
+                                              const StateDirectory& state, control::Observer observer);
 
     [[nodiscard]] const std::string& name() const { return options_.set.name; }
     [[nodiscard]] const TimedList& list() const { return list_; }
@@ -110,7 +111,7 @@ class LiveSet {
     [[nodiscard]] std::optional<RebuildReason> rebuild_due() const { return due_; }
     // Looks whether the last good image and its list are still there and whole: no interface that comes gets
     // its program without.
-    void check_files(const control::Observer& observer);
+    void check_files();
     // The list was lost, and replace() has not brought back all of its parts: an image of it would lack
     // members.
     [[nodiscard]] bool awaits_sources() const { return lost_ && !said_.all(); }
@@ -125,39 +126,35 @@ class LiveSet {
     // Takes the change of a part into the list and the journal, and puts the difference in force. All
     // prefixes are single addresses. Those that this host depends on are left out. Error: the journal cannot
     // be written; nothing has changed then.
-    [[nodiscard]] Result<LiveChange> change(control::Kernel& kernel, Part part, EntryChange change,
-                                            const control::Observer& observer);
+    [[nodiscard]] Result<LiveChange> change(Part part, EntryChange change);
     // The same, from all of the part as its sources have it now. Once all sources have said their lists, what
     // is left of sources that the set no longer has goes, too.
-    [[nodiscard]] Result<LiveChange> replace(control::Kernel& kernel, Part part, std::vector<TimedEntry> all,
-                                             const control::Observer& observer);
+    [[nodiscard]] Result<LiveChange> replace(Part part, std::vector<TimedEntry> all);
     // Removes what has ended by now.
-    [[nodiscard]] Result<LiveChange> expire(control::Kernel& kernel, Time now,
-                                            const control::Observer& observer);
+    [[nodiscard]] Result<LiveChange> expire(Time now);
     [[nodiscard]] std::optional<Time> next_expiry() { return list_.next_expiry(); }
     // Removes what this host has come to depend on since it was taken.
-    [[nodiscard]] Result<LiveChange> remove_protected(control::Kernel& kernel,
-                                                      const control::Observer& observer);
+    [[nodiscard]] Result<LiveChange> remove_protected();
 
     // Puts in force what is not yet, on every hook that has the set.
-    [[nodiscard]] Result<LiveChange> reconcile(control::Kernel& kernel, const control::Observer& observer);
+    LiveChange reconcile();
 
     // Brings the filter in a map up to date that is about to come into force. From any thread that holds the
     // controllers' lock and no finish_rebuild() runs beside. What cannot be done is left to reconcile().
-    void catch_up(control::Kernel& kernel, std::uint32_t map_id);
+    void catch_up(std::uint32_t map_id);
 
     // A rebuild: take the order, build, give the image back. Changes may go on meanwhile.
     [[nodiscard]] Result<RebuildOrder> begin_rebuild();
     // Stages the image, swaps it in wherever the set is in force, makes it the last good one, and reconciles.
-    [[nodiscard]] Result<LiveChange> finish_rebuild(control::Kernel& kernel, Image image,
-                                                    const control::Observer& observer);
+    [[nodiscard]] Result<LiveChange> finish_rebuild(Image image);
     // The rebuild failed. It stays due.
     void abandon_rebuild();
 
   private:
-    LiveSet(LiveSetOptions options, const StateDirectory& state)
-        : options_(std::move(options)), state_(&state), may_be_refused_(parts_of(options_.set)),
-          said_(may_be_refused_) {}
+    LiveSet(LiveSetOptions options, control::Kernel& kernel, const StateDirectory& state,
+            control::Observer observer)
+        : options_(std::move(options)), kernel_(&kernel), state_(&state), observer_(std::move(observer)),
+          said_(parts_of(options_.set)) {}
 
     // Prefixes that one list has and another has not. True: the later one has it.
     using Difference = std::unordered_map<Prefix, bool, PrefixHash>;
@@ -171,28 +168,25 @@ class LiveSet {
     };
 
     [[nodiscard]] std::uint32_t fields() const { return options_.set.feed.fields; }
-    [[nodiscard]] Status load(const control::Observer& observer);
-    [[nodiscard]] bool load_list_alone(const control::Observer& observer);
+    [[nodiscard]] Status load();
     // `prefixes` were on it, as far as is known.
-    void lose_list(const std::string& why, std::uint64_t prefixes, const control::Observer& observer);
-    [[nodiscard]] Status load_journal(const control::Observer& observer);
+    void lose_list(const std::string& why, std::uint64_t prefixes);
+    [[nodiscard]] Status load_journal();
 
-    [[nodiscard]] Result<LiveChange> take(control::Kernel& kernel, Part part, EntryChange change,
-                                          bool whole_list, const control::Observer& observer);
-    [[nodiscard]] Result<LiveChange> remove(control::Kernel& kernel, EntryChange change,
-                                            const control::Observer& observer);
+    [[nodiscard]] Result<LiveChange> take(Part part, EntryChange change, bool whole_list);
+    [[nodiscard]] Result<LiveChange> remove(EntryChange change);
     void drop_what_changes_nothing(EntryChange& change) const;
     [[nodiscard]] std::optional<Refusal> guard(Part part, const EntryChange& change, bool whole_list) const;
     [[nodiscard]] std::optional<Refusal>
     unless_accepted(Refusal refusal, Part part, const EntryChange& change, const ListSize& before) const;
-    [[nodiscard]] Status note_in_journal(const EntryChange& change);
+    [[nodiscard]] Status write_down(EntryChange change, LiveChange& report);
     void enter(const EntryChange& change, LiveChange& report);
     static void note(Difference& difference, const Prefix& prefix, bool on);
 
     // Puts into the image, and on its list, what came since the order was taken: otherwise it would be in no
     // filter between the swap and the change that follows.
     [[nodiscard]] Status add_latest(Image& image);
-    void put_in_force(control::Kernel& kernel, LiveChange& report, const control::Observer& observer);
+    void put_in_force(LiveChange& report);
     [[nodiscard]] bool is_changeable(const control::LiveFilter& filter) const;
     [[nodiscard]] bool has_noted(const control::LiveFilter& filter) const;
     [[nodiscard]] control::KeyDifference keys_of(const Difference& difference) const;
@@ -201,7 +195,9 @@ class LiveSet {
     void due(RebuildReason reason);
 
     LiveSetOptions options_;
+    control::Kernel* kernel_;
     const StateDirectory* state_;
+    control::Observer observer_;
     TimedList list_;
     std::string base_; // identity of the last good image; empty: there is none
     // What catch_up() reads and writes as well. Whoever wants the controllers' lock, too, takes that first.
@@ -210,7 +206,6 @@ class LiveSet {
     std::vector<NotedFilter> noted_; // in force, as the last change left them; and those that caught up
     std::optional<Journal> journal_;
     std::optional<RebuildReason> due_;
-    std::set<Part> may_be_refused_;         // a refused list may be noted
     SaidParts said_;                        // since it was opened
     std::vector<SourceProvenance> sources_; // of the list, as the record has them
     bool sources_said_ = false;             // all parts are said, and the record may not know it
@@ -240,10 +235,7 @@ class LiveSet {
                                            const SetRecord& record);
 // Those of the sets that follow a stream: what catch_up() is to be called for where nobody follows them.
 [[nodiscard]] Result<std::map<std::string, LiveSet>>
-changed_since_their_images(const Configuration& configuration, const StateDirectory& state,
-                           const control::Observer& observer);
-// An error if a set that follows a stream cannot be kept so: it is verified, or its kind or key is a wrong
-// one.
-[[nodiscard]] Status check_live(const SetConfiguration& set);
+changed_since_their_images(const Configuration& configuration, control::Kernel& kernel,
+                           const StateDirectory& state, const control::Observer& observer);
 
 } // namespace sieve::service::live

@@ -7,7 +7,6 @@
 #include <atomic>
 #include <cerrno>
 #include <ctime>
-#include <future>
 #include <map>
 #include <ranges>
 #include <string_view>
@@ -23,6 +22,7 @@
 #include "libsieve/service/lists/ban.hpp"
 #include "libsieve/service/lists/origin_names.hpp"
 #include "libsieve/service/lists/watched_list.hpp"
+#include "libsieve/service/live/background.hpp"
 #include "libsieve/service/live/live_image.hpp"
 #include "libsieve/service/live/range_set.hpp"
 #include "libsieve/service/live/range_set_configuration.hpp"
@@ -38,10 +38,9 @@ namespace sieve::service::live {
 
 namespace {
 
-// While another controller holds the lock, or a build is under way.
+// While another controller holds the lock.
 constexpr std::chrono::milliseconds soon{20};
-// While lists are read, and while one of them is being written.
-constexpr std::chrono::milliseconds look_at_lists{50};
+// While a list is being written.
 constexpr std::chrono::seconds until_written{1};
 constexpr std::chrono::seconds retry{5};
 // A ledger of bans that changed without a word.
@@ -88,7 +87,7 @@ class Updater final : public LiveUpdater {
                 if (const auto* file = std::get_if<FileSpec>(&source))
                     files_.emplace_back(file->path, most_list_bytes, has_lines(set_));
         } else if (!sources_of_lists(set_).empty()) {
-            whole_lists_.emplace(set_, settings_.sandbox);
+            whole_lists_.emplace(set_, settings_.sandbox, settings_.step_soon);
             sources_.push_back({Part::lists, SourceSchedule::of_lists(set_.refresh)});
         }
     }
@@ -100,7 +99,7 @@ class Updater final : public LiveUpdater {
                                   something_is_in_force(kernel_, settings_.configuration, set.name) ||
                                       lets_packets_pass(settings_.configuration, set)};
         };
-        SIEVE_ASSIGN(LiveSet live, LiveSet::open(options_of(set_), state_directory_, observer_));
+        SIEVE_ASSIGN(LiveSet live, LiveSet::open(options_of(set_), kernel_, state_directory_, observer_));
         live_.emplace(std::move(live));
         if (!sources_.empty()) {
             const std::string name = range_set_name(set_.name);
@@ -109,7 +108,7 @@ class Updater final : public LiveUpdater {
                 return invalid_request(
                     fmt::format("set {}: the configuration lacks its range set {}", set_.name, name));
             ranges_.emplace(
-                RangeSet::open(options_of(*range_set), parts_of(set_), state_directory_, observer_));
+                RangeSet::open(options_of(*range_set), parts_of(set_), kernel_, state_directory_, observer_));
         }
         // A ledger of bans is at hand.
         if (bans_ && live_->rebuild_due() == RebuildReason::no_image) ask(sources_.front());
@@ -123,11 +122,8 @@ class Updater final : public LiveUpdater {
                 if (settings_.needs_images) return made;
                 put_off(rebuild_at_, set_.name, std::move(made.error()));
             }
-        if (ranges_ && ranges_->is_due())
-            if (Status published = publish_ranges(); !published) {
-                if (settings_.needs_images) return published;
-                put_off(publish_at_, ranges_->name(), std::move(published.error()));
-            }
+        Status published = publish_if_due();
+        if (!published && settings_.needs_images) return published;
         show();
         return {};
     }
@@ -140,8 +136,8 @@ class Updater final : public LiveUpdater {
         if (!(bans_ && woken)) protect(); // else whoever gave a ban has asked the host just now
         reconciled_ = false;
         if (filters_came) {
-            live_->check_files(observer_);
-            if (ranges_) ranges_->check_files(observer_);
+            live_->check_files();
+            if (ranges_) ranges_->check_files();
         }
         // What is asked may say that something ends later.
         if (woken && is_accepted()) ask_for_all(begin);
@@ -149,10 +145,8 @@ class Updater final : public LiveUpdater {
             if (is_due(source, begin, woken)) ask(source);
         if (!ends_wait_) expire(begin);
         if (!files_.empty() && (woken || begin >= files_at_)) look_at_files(begin);
-        if (!reconciled_ && (filters_came || begin >= reconcile_at_)) reconcile();
-        if (ranges_ && ranges_->is_due() && now() >= publish_at_)
-            if (Status published = publish_ranges(); !published)
-                put_off(publish_at_, ranges_->name(), std::move(published.error()));
+        if (!reconciled_ && (filters_came || begin >= reconcile_at_)) tell_change(live_->reconcile());
+        (void)publish_if_due();
         rebuild_if_due();
         note_sources();
         show();
@@ -161,7 +155,7 @@ class Updater final : public LiveUpdater {
 
     void wake() override { woken_ = true; }
     void reconcile_soon() override { filters_came_ = true; }
-    void catch_up(std::uint32_t map_id) override { live_->catch_up(kernel_, map_id); }
+    void catch_up(std::uint32_t map_id) override { live_->catch_up(map_id); }
 
     [[nodiscard]] State state() const override {
         const std::lock_guard lock(shown_mutex_);
@@ -293,6 +287,7 @@ class Updater final : public LiveUpdater {
             state.timed_entries += ranges_->list().timed_entries();
         }
         state.in_step = is_in_step();
+        state.at_work = building_.is_at_work() || (whole_lists_ && whole_lists_->reads());
         state.failures = file_failures_;
         state.asked = asked_;
         if (!state.in_step) state.last_error = last_error_;
@@ -336,7 +331,8 @@ class Updater final : public LiveUpdater {
         const PartSource& bans = sources_.front();
         state.follows_bans = true;
         if (bans.in_step) state.ledger = bans_->mark();
-        const bool builds = building_.valid() || (live_->rebuild_due() && is_urgent(*live_->rebuild_due()));
+        const bool builds =
+            building_.is_at_work() || (live_->rebuild_due() && is_urgent(*live_->rebuild_due()));
         state.settles = delayed_ || builds || (ranges_ && ranges_->is_due());
         if (!bans.in_step)
             state.lacks = bans.last_error;
@@ -363,11 +359,7 @@ class Updater final : public LiveUpdater {
         const bool some_gone = std::ranges::any_of(
             before, [&](uint128 one) { return std::ranges::find(addresses, one) == addresses.end(); });
         if (some_gone && !known_kept_out_.empty()) take_again();
-        auto done = live_->remove_protected(kernel_, observer_);
-        if (done)
-            tell_change(*done);
-        else
-            tell_failure(set_.name, std::move(done.error()));
+        (void)took(live_->remove_protected());
         if (ranges_) tell_kept_out(ranges_->name(), ranges_->remove_protected().kept_out);
     }
     // What was kept out because of an address that this host depended on.
@@ -379,19 +371,8 @@ class Updater final : public LiveUpdater {
     }
 
     void expire(Time at) {
-        if (live_->next_expiry().value_or(never) <= at) {
-            auto done = live_->expire(kernel_, at, observer_);
-            if (done)
-                tell_change(*done);
-            else
-                tell_failure(set_.name, std::move(done.error()));
-        }
+        if (live_->next_expiry().value_or(never) <= at) (void)took(live_->expire(at));
         if (ranges_ && ranges_->next_expiry().value_or(never) <= at) (void)ranges_->expire(at);
-    }
-
-    void reconcile() {
-        auto done = live_->reconcile(kernel_, observer_);
-        if (done) tell_change(*done);
     }
 
     // --- sources that say a part of the list
@@ -546,9 +527,8 @@ class Updater final : public LiveUpdater {
                 taken = false;
             }
         if (taken && (whole || !singles.empty())) {
-            auto done = whole ? live_->replace(kernel_, source.part, std::move(singles.added), observer_)
-                              : live_->change(kernel_, source.part, std::move(singles), observer_);
-            taken = took(done);
+            taken = took(whole ? live_->replace(source.part, std::move(singles.added))
+                               : live_->change(source.part, std::move(singles)));
         }
         if ((whole && taken) || (!whole && !prefixes.empty())) {
             const RangeSet::Change done = whole ? ranges_->replace(source.part, prefixes.added)
@@ -575,7 +555,7 @@ class Updater final : public LiveUpdater {
         if (refusal) tell_refusal(set_, *refusal);
         return refusal.has_value();
     }
-    bool took(Result<LiveChange>& done) {
+    bool took(Result<LiveChange> done) {
         if (!done) {
             tell_failure(set_.name, std::move(done.error()));
             return false;
@@ -630,8 +610,7 @@ class Updater final : public LiveUpdater {
         }
         std::optional<EntryChange> change = timed_entries_of(difference);
         if (!change) return read_all_files();
-        auto done = live_->change(kernel_, Part::followed, std::move(*change), observer_);
-        return took(done);
+        return took(live_->change(Part::followed, std::move(*change)));
     }
     Result<bool> read_all_files() {
         for (WatchedList& file : files_) SIEVE_TRY(file.look(true));
@@ -695,8 +674,7 @@ class Updater final : public LiveUpdater {
             else
                 lines_left_out_ = true;
         }
-        auto done = live_->replace(kernel_, Part::followed, std::move(all), observer_);
-        return took(done);
+        return took(live_->replace(Part::followed, std::move(all)));
     }
 
     // --- new images
@@ -708,12 +686,18 @@ class Updater final : public LiveUpdater {
     Status publish_ranges() {
         SIEVE_ASSIGN(Image image, ranges_->build(settings_.sandbox));
         const auto lock = alone();
-        SIEVE_TRY(ranges_->publish(kernel_, std::move(image), observer_));
+        SIEVE_TRY(ranges_->publish(std::move(image)));
         image_error_.clear();
         tell({.what = LiveEvent::What::rebuilt,
               .set = ranges_->name(),
               .entries = ranges_->list().prefixes()});
         return {};
+    }
+    Status publish_if_due() {
+        if (!ranges_ || !ranges_->is_due() || now() < publish_at_) return {};
+        Status published = publish_ranges();
+        if (!published) put_off(publish_at_, ranges_->name(), published.error());
+        return published;
     }
     // Whoever waits for the list of the new sources hears of it.
     void note_sources() {
@@ -728,7 +712,7 @@ class Updater final : public LiveUpdater {
         }
         const RebuildReason reason = live_->rebuild_due().value_or(RebuildReason::long_journal);
         const auto lock = alone();
-        SIEVE_ASSIGN(LiveChange done, live_->finish_rebuild(kernel_, std::move(*image), observer_));
+        SIEVE_ASSIGN(LiveChange done, live_->finish_rebuild(std::move(*image)));
         image_error_.clear();
         tell({.what = LiveEvent::What::rebuilt, .change = done, .reason = reason});
         if (reason == RebuildReason::unsaved) { // what could not be written is still to come
@@ -749,24 +733,25 @@ class Updater final : public LiveUpdater {
     }
     // Another thread builds, so that changes go on in place.
     void rebuild_if_due() {
-        if (building_.valid()) {
-            if (building_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
-            Result<Image> image = building_.get();
-            if (Status done = finish(std::move(image)); !done)
+        if (building_.is_at_work()) {
+            std::optional<Result<Image>> image = building_.result();
+            if (!image) return;
+            if (Status done = finish(std::move(*image)); !done)
                 put_off(rebuild_at_, set_.name, std::move(done.error()));
             return;
         }
         if (!live_->rebuild_due() || now() < rebuild_at_ || !has_list()) return;
         Result<RebuildOrder> order = live_->begin_rebuild();
         if (!order) return put_off(rebuild_at_, set_.name, std::move(order.error()));
-        building_ = std::async(std::launch::async, &build_live_image, std::move(*order), settings_.sandbox);
+        building_.begin([this, order = std::move(*order)]() mutable {
+            return build_live_image(std::move(order), settings_.sandbox);
+        });
     }
 
     [[nodiscard]] Time next_step() {
         Time next = never;
         const auto at = [&](Time time) { next = std::min(next, time); };
-        if (building_.valid()) at(now() + soon);
-        if (live_->rebuild_due() && !building_.valid() && has_list()) at(std::max(now(), rebuild_at_));
+        if (live_->rebuild_due() && !building_.is_at_work() && has_list()) at(std::max(now(), rebuild_at_));
         if (!ends_wait_) at(live_->next_expiry().value_or(never));
         at(reconcile_at_);
         if (ranges_) {
@@ -774,8 +759,7 @@ class Updater final : public LiveUpdater {
             if (ranges_->is_due()) at(std::max(now(), publish_at_));
         }
         for (const PartSource& source : sources_)
-            at(source.part == Part::lists && whole_lists_->reads() ? now() + look_at_lists
-                                                                   : source.schedule.next_poll());
+            if (source.part != Part::lists || !whole_lists_->reads()) at(source.schedule.next_poll());
         if (!files_.empty()) at(files_at_);
         if (woken_ || filters_came_) at(now());
         return next;
@@ -795,7 +779,6 @@ class Updater final : public LiveUpdater {
     std::vector<WatchedList> files_;
     std::optional<LiveSet> live_;
     std::optional<RangeSet> ranges_;
-    std::future<Result<Image>> building_;
 
     // The first step looks at everything.
     std::atomic<bool> woken_{true};
@@ -823,6 +806,8 @@ class Updater final : public LiveUpdater {
 
     mutable std::mutex shown_mutex_;
     State shown_;
+
+    Background<Result<Image>> building_{settings_.step_soon};
 };
 
 } // namespace

@@ -67,6 +67,9 @@ struct LiveUpdaterSettings {
     std::mutex* exclusive =
         nullptr;               // held while images change; a daemon holds it during a cycle. May be null
     bool needs_images = false; // an image that cannot be made or swapped in at once is an error of open()
+    // Called on any thread: what was at work beside step() has ended, and step() is to take it. Null: whoever
+    // calls step() looks at State::at_work.
+    std::function<void()> step_soon{};
     // For tests. Null: the system's clocks, and fetch_decisions(). `uptime` is since the machine's start, and
     // nobody sets it.
     std::function<Time()> now{};
@@ -107,6 +110,7 @@ class LiveUpdater {
         std::uint64_t timed_entries = 0;    // decisions or lines
         std::vector<OriginCount> origins{}; // of decisions, by name
         bool in_step = false;               // the list is what the source had when it was last asked
+        bool at_work = false;               // another thread reads lists or builds a filter
         unsigned failures = 0;              // of the source, in a row
         Time asked{};                       // when it last answered
         std::string last_error{};

@@ -11,11 +11,11 @@
 
 namespace sieve::service::live {
 
-RangeSet RangeSet::open(LiveSetOptions options, const std::set<Part>& parts, const StateDirectory& state,
-                        const control::Observer& observer) {
+RangeSet RangeSet::open(LiveSetOptions options, const std::set<Part>& parts, control::Kernel& kernel,
+                        const StateDirectory& state, control::Observer observer) {
     const bool in_force = options.in_force;
-    RangeSet ranges(std::move(options), parts, state);
-    const std::optional<SetRecord> record = state.read(ranges.name(), observer.remark);
+    RangeSet ranges(std::move(options), parts, kernel, state, std::move(observer));
+    const std::optional<SetRecord> record = state.read(ranges.name(), ranges.observer_.remark);
     ranges.due_ = !record || record->build != digest_of(build_text(ranges.set_));
     Status known;
     // Where the image is damaged or gone, its list may be whole.
@@ -23,15 +23,15 @@ RangeSet RangeSet::open(LiveSetOptions options, const std::set<Part>& parts, con
     if (named) known = read_timed_list(state.list_path(ranges.name(), named->identity), ranges.list_);
     if (!named && in_force) known = bad_input(no_list_kept);
     if (known) return ranges;
-    observer.remark(lost_list_text(ranges.name(), known.error().message));
+    ranges.observer_.remark(lost_list_text(ranges.name(), known.error().message));
     ranges.lost_ = ranges.list_.prefixes();
     ranges.list_ = TimedList();
     return ranges;
 }
 
-void RangeSet::check_files(const control::Observer& observer) {
+void RangeSet::check_files() {
     if (due_) return;
-    const std::optional<SetRecord> record = state_->read(name(), observer.remark);
+    const std::optional<SetRecord> record = state_->read(name(), observer_.remark);
     due_ = !record || !std::filesystem::exists(state_->list_path(name(), record->identity));
 }
 
@@ -93,13 +93,12 @@ RangeSet::Change RangeSet::take(Part part, const EntryChange& change, bool whole
     TimedList after = list_after(change, report);
     if (report.added > 0 || whole_list) report.refusal = guard(after, part, whole_list);
     if (report.refusal) {
-        may_be_refused_.insert(part);
+        said_.refuse(part);
         report.added = report.removed = 0;
         return report;
     }
     list_ = std::move(after);
-    if (whole_list && may_be_refused_.erase(part) > 0 && may_be_refused_.empty())
-        state_->forget_refused(name());
+    if (whole_list && said_.take(part)) state_->forget_refused(name());
     due_ = due_ || report.added + report.removed > 0;
     return report;
 }
@@ -108,7 +107,7 @@ std::optional<Refusal> RangeSet::refuses_size(Part part, const std::vector<Timed
     Change report;
     const TimedList after = list_after(said_.replacement(list_, part, all), report);
     std::optional<Refusal> refusal = guard_size(after, part, true);
-    if (refusal) may_be_refused_.insert(part);
+    if (refusal) said_.refuse(part);
     return refusal;
 }
 
@@ -120,21 +119,22 @@ RangeSet::Change RangeSet::replace(Part part, const std::vector<TimedEntry>& all
     return report;
 }
 
-RangeSet::Change RangeSet::expire(Time now) {
+RangeSet::Change RangeSet::remove(const std::vector<TimedEntry>& gone) {
     Change report;
-    for (const TimedEntry& timed_entry : list_.expired(now))
+    for (const TimedEntry& timed_entry : gone)
         if (list_.remove(timed_entry.prefix, timed_entry.id)) report.removed++;
     due_ = due_ || report.removed > 0;
     return report;
 }
 
+RangeSet::Change RangeSet::expire(Time now) {
+    return remove(list_.expired(now));
+}
+
 RangeSet::Change RangeSet::remove_protected() {
-    Change report;
     KeptOut kept_out = kept_out_of(list_, set_, protection_);
-    for (const TimedEntry& timed_entry : kept_out.timed_entries)
-        if (list_.remove(timed_entry.prefix, timed_entry.id)) report.removed++;
+    Change report = remove(kept_out.timed_entries);
     report.kept_out = std::move(kept_out.texts);
-    due_ = due_ || report.removed > 0;
     return report;
 }
 
@@ -153,11 +153,11 @@ Result<Image> RangeSet::build(const SandboxSettings& sandbox) const {
     return std::move(built.image);
 }
 
-Status RangeSet::publish(control::Kernel& kernel, Image image, const control::Observer& observer) {
+Status RangeSet::publish(Image image) {
     SIEVE_TRY(write_next_list(list_, *state_, name()));
     const auto nothing_more = [](const std::string&) -> Status { return {}; };
-    SIEVE_ASSIGN(PublishedImage published, publish_image(kernel, *state_, set_, image, list_.timed_entries(),
-                                                         {}, nothing_more, observer));
+    SIEVE_ASSIGN(PublishedImage published, publish_image(*kernel_, *state_, set_, image,
+                                                         list_.timed_entries(), {}, nothing_more, observer_));
     SIEVE_TRY(published.everywhere);
     due_ = false;
     return {};

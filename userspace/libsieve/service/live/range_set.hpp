@@ -24,10 +24,12 @@ namespace sieve::service::live {
 
 class RangeSet {
   public:
-    // Reads the list of the last good image. `state` must outlive the set. If that list is lost, as that of a
-    // LiveSet may be, the list is empty, and no image is due before replace() brings all `parts` of it back.
+    // Reads the list of the last good image. `kernel` and `state` must outlive the set. If that list is lost,
+    // as that of a LiveSet may be, the list is empty, and no image is due before replace() brings all `parts`
+    // of it back.
     [[nodiscard]] static RangeSet open(LiveSetOptions options, const std::set<Part>& parts,
-                                       const StateDirectory& state, const control::Observer& observer);
+                                       control::Kernel& kernel, const StateDirectory& state,
+                                       control::Observer observer);
 
     struct Change {
         std::uint64_t added = 0; // prefixes
@@ -54,30 +56,34 @@ class RangeSet {
     [[nodiscard]] std::optional<Time> next_expiry() { return list_.next_expiry(); }
 
     // Looks whether the last good image and its list are still there and whole; else an image is due.
-    void check_files(const control::Observer& observer);
+    void check_files();
     // Whether the list has prefixes that the last good image has not, or the other way round.
     [[nodiscard]] bool is_due() const { return due_ && !lost_; }
     // Has an unprivileged child build the image of the list.
     [[nodiscard]] Result<Image> build(const SandboxSettings& sandbox) const;
     // Puts that image in force. The list must not have changed since. An error of one hook, too: is_due()
     // stays.
-    [[nodiscard]] Status publish(control::Kernel& kernel, Image image, const control::Observer& observer);
+    [[nodiscard]] Status publish(Image image);
 
   private:
-    RangeSet(LiveSetOptions options, const std::set<Part>& parts, const StateDirectory& state)
-        : set_(std::move(options.set)), protection_(std::move(options.protection)), state_(&state),
-          said_(parts), may_be_refused_(parts) {}
+    RangeSet(LiveSetOptions options, const std::set<Part>& parts, control::Kernel& kernel,
+             const StateDirectory& state, control::Observer observer)
+        : set_(std::move(options.set)), protection_(std::move(options.protection)), kernel_(&kernel),
+          state_(&state), observer_(std::move(observer)), said_(parts) {}
     [[nodiscard]] std::optional<Refusal> guard(const TimedList& list, Part part, bool whole_list) const;
     [[nodiscard]] std::optional<Refusal> guard_size(const TimedList& list, Part part, bool whole_list) const;
     [[nodiscard]] TimedList list_after(const EntryChange& change, Change& report) const;
     [[nodiscard]] Change take(Part part, const EntryChange& change, bool whole_list);
+    // What no guard has a say in.
+    [[nodiscard]] Change remove(const std::vector<TimedEntry>& gone);
 
     SetConfiguration set_;
     Protection protection_;
+    control::Kernel* kernel_;
     const StateDirectory* state_;
+    control::Observer observer_;
     TimedList list_;
     SaidParts said_;
-    std::set<Part> may_be_refused_; // a refused list may be noted
     bool due_ = false;
     std::optional<std::uint64_t> lost_; // the list was lost, but for so many prefixes that could be read
 };

@@ -3,7 +3,6 @@
 
 #include <sys/stat.h>
 
-#include <chrono>
 #include <cstdint>
 #include <variant>
 
@@ -63,16 +62,15 @@ WholeLists::Read WholeLists::read(const SetConfiguration& set, const SandboxSett
 void WholeLists::begin() {
     if (reads()) return;
     stamps_ = stamps();
-    reading_ = std::async(std::launch::async, &WholeLists::read, set_, sandbox_, kept_);
+    reading_.begin([this, known = kept_] { return read(set_, sandbox_, known); });
 }
 
 std::optional<tl::expected<WholeLists::Content, GatherFailure>> WholeLists::result() {
-    if (!reads() || reading_.wait_for(std::chrono::seconds(0)) != std::future_status::ready)
-        return std::nullopt;
-    Read done = reading_.get();
-    if (!done) return tl::unexpected(std::move(done.error()));
-    read_ = std::move(done->second);
-    return std::move(done->first);
+    std::optional<Read> done = reading_.result();
+    if (!done) return std::nullopt;
+    if (!*done) return tl::unexpected(std::move(done->error()));
+    read_ = std::move((*done)->second);
+    return std::move((*done)->first);
 }
 
 WholeLists::Stamps WholeLists::stamps() const {

@@ -3,7 +3,7 @@
 // minutes, so another thread reads, and the stream goes on.
 #pragma once
 
-#include <future>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,15 +13,17 @@
 
 #include "libsieve/service/config/values/configuration.hpp"
 #include "libsieve/service/lists/timed_entry.hpp"
+#include "libsieve/service/live/background.hpp"
 #include "libsieve/service/sources/sandbox.hpp"
 
 namespace sieve::service::live {
 
 class WholeLists {
   public:
-    // An end of `sandbox.cancel` ends the reading, too.
-    WholeLists(SetConfiguration set, SandboxSettings sandbox)
-        : set_(std::move(set)), sandbox_(std::move(sandbox)) {}
+    // An end of `sandbox.cancel` ends the reading, too. `ended` is called on the other thread when result()
+    // has something; null: nobody wants to know.
+    WholeLists(SetConfiguration set, SandboxSettings sandbox, std::function<void()> ended)
+        : set_(std::move(set)), sandbox_(std::move(sandbox)), reading_(std::move(ended)) {}
 
     struct Content {
         std::vector<TimedEntry> entries; // of Part::lists: addresses, and the prefixes that make up ranges
@@ -31,7 +33,7 @@ class WholeLists {
 
     // Begins to read, unless that is under way.
     void begin();
-    [[nodiscard]] bool reads() const { return reading_.valid(); }
+    [[nodiscard]] bool reads() const { return reading_.is_at_work(); }
     // What was read, once; nothing: it still reads. Errors: what sources and lists say, after the set's name.
     [[nodiscard]] std::optional<tl::expected<Content, GatherFailure>> result();
     // The lists that result() gave are on the list.
@@ -52,10 +54,10 @@ class WholeLists {
 
     SetConfiguration set_;
     SandboxSettings sandbox_;
-    std::future<Read> reading_;
     std::optional<KnownList> kept_;
     std::optional<KnownList> read_;
     Stamps stamps_; // of its files, at the last begin()
+    Background<Read> reading_;
 };
 
 } // namespace sieve::service::live

@@ -19,9 +19,7 @@
 #include "libsieve/service/reconcile/lockout.hpp"
 #include "libsieve/service/reconcile/together.hpp"
 #include "libsieve/service/safety/acceptance.hpp"
-#include "libsieve/service/sources/backoff.hpp"
 #include "libsieve/util/files/digest.hpp"
-#include "libsieve/util/random/chance.hpp"
 
 namespace sieve::service {
 
@@ -113,7 +111,7 @@ bool action_waits(const SetSurvey& survey) {
            before->action != survey.action;
 }
 
-SetReport report_of(const SetSurvey& survey, const CycleOptions& options) {
+SetReport report_of(const SetSurvey& survey) {
     SetReport report;
     report.name = survey.set->name;
     report.error = survey.error;
@@ -137,8 +135,7 @@ SetReport report_of(const SetSurvey& survey, const CycleOptions& options) {
             report.times.reading = read->reading;
         }
     }
-    const auto failures = options.failures.find(survey.set->name);
-    if (failures != options.failures.end()) report.failures = failures->second;
+    report.retry_after = survey.retry_after;
     return report;
 }
 
@@ -180,11 +177,12 @@ void build(SetSurvey& survey, const StateDirectory& state, const SandboxSettings
 class Cycle {
   public:
     Cycle(control::Kernel& kernel, const Configuration& configuration, const StateDirectory& state,
-          HostAddresses& host, const CycleOptions& options, const control::Observer& observer)
+          HostAddresses& host, const CycleOptions& options, const control::Observer& observer,
+          std::vector<SetSurvey> surveys)
         : kernel_(kernel), configuration_(configuration), state_(state), host_(host), options_(options),
-          observer_(observer) {}
+          observer_(observer), surveys_(std::move(surveys)) {}
 
-    Result<CycleReport> run(std::vector<SetSurvey> surveys) {
+    Result<CycleReport> run() {
         if (auto managed = state_.hooks(observer_.remark)) {
             managed_ = std::move(*managed);
         } else {
@@ -192,27 +190,23 @@ class Cycle {
             knows_managed_ = false;
             observer_.remark(managed.error().message + "; what it names is looked at in the next cycle");
         }
-        for (const SetSurvey& survey : surveys)
-            if (survey.examined && survey.examined->provenance_changed) confirmed_.insert(survey.set->name);
-        for (const SetSurvey& survey : surveys)
-            if (survey.together) together_.insert(survey.set->name);
-        note_refusals(surveys);
-        hold_back_if_one_fails(surveys);
+        note_refusals();
+        hold_back_if_one_fails();
         if (options_.on_failure == OnFailure::stop_all) { // before minutes are spent on building
-            SIEVE_ASSIGN(const ReconcilePlan plan, plan_for(surveys));
-            if (std::optional<Error> error = first_failure(surveys, plan))
+            SIEVE_ASSIGN(const ReconcilePlan plan, plan_for());
+            if (std::optional<Error> error = first_failure(surveys_, plan))
                 return tl::unexpected(std::move(*error));
         }
-        SIEVE_TRY(build_all(surveys));
-        hold_back_if_one_fails(surveys);
-        SIEVE_ASSIGN(ReconcilePlan plan, plan_for(surveys));
+        SIEVE_TRY(build_all());
+        hold_back_if_one_fails();
+        SIEVE_ASSIGN(ReconcilePlan plan, plan_for());
         std::map<std::size_t, HookReport> done;
-        if (Status changed = change_together(surveys, plan, done); !changed) {
+        if (Status changed = change_together(plan, done); !changed) {
             if (options_.on_failure == OnFailure::stop_all) {
                 for (const auto& [name, record] : staged_) state_.discard_staged(name);
                 return tl::unexpected(std::move(changed.error()));
             }
-            SIEVE_ASSIGN(plan, plan_for(surveys));
+            SIEVE_ASSIGN(plan, plan_for());
         }
         report_.missing = plan.missing;
         for (std::size_t i = 0; i < plan.hooks.size(); i++) {
@@ -223,15 +217,13 @@ class Cycle {
         }
         SIEVE_TRY(remember());
         join_hooks();
-        for (const SetSurvey& survey : surveys)
-            if (survey.asked) plan_next_visit(survey);
         return std::move(report_);
     }
 
   private:
     // So that a person can accept what was refused.
-    void note_refusals(std::vector<SetSurvey>& surveys) {
-        for (SetSurvey& survey : surveys) {
+    void note_refusals() {
+        for (SetSurvey& survey : surveys_) {
             if (!survey.asked || !survey.examined) continue;
             const SetConfiguration& set = *survey.set;
             if (survey.refused() && survey.examined->refusal->list) {
@@ -244,28 +236,28 @@ class Cycle {
         }
     }
 
-    [[nodiscard]] Result<ReconcilePlan> plan_for(const std::vector<SetSurvey>& surveys) {
+    [[nodiscard]] Result<ReconcilePlan> plan_for() {
         SIEVE_ASSIGN(const Pauses pauses, state_.pauses());
         ReconcilePlan plan =
-            make_plan(kernel_, configuration_, wanted_versions(surveys), managed_, pauses, options_.behind);
-        refuse_lockouts(plan, surveys, state_);
+            make_plan(kernel_, configuration_, wanted_versions(surveys_), managed_, pauses, options_.behind);
+        refuse_lockouts(plan, surveys_, state_);
         return plan;
     }
 
     // Sets that change together stay as they are if one of them cannot have its new list. If a failure is to
     // stop all, it does so anyway.
-    void hold_back_if_one_fails(std::vector<SetSurvey>& surveys) {
+    void hold_back_if_one_fails() {
         if (options_.on_failure == OnFailure::stop_all) return;
-        for (const SetSurvey& survey : surveys) {
+        for (const SetSurvey& survey : surveys_) {
             if (!survey.together || !survey.error) continue;
             const Error cause = *survey.error;
-            return hold_back(surveys, "set " + survey.set->name, cause);
+            return hold_back("set " + survey.set->name, cause);
         }
     }
 
     // Gives up the new lists of the sets that change together, where there are any.
-    void hold_back(std::vector<SetSurvey>& surveys, const std::string& culprit, const Error& cause) {
-        for (SetSurvey& survey : surveys) {
+    void hold_back(const std::string& culprit, const Error& cause) {
+        for (SetSurvey& survey : surveys_) {
             if (!survey.together || !survey.changed()) continue;
             survey.error = Error{
                 cause.kind,
@@ -304,17 +296,16 @@ class Cycle {
     // Carries out the plan of each hook that has one of the sets which change together and have changed: of
     // all of these hooks, or of none. What was done is in `done`, by the hook's place in the plan. Error: one
     // of them refuses, so nothing was changed and these sets stay as they are.
-    Status change_together(std::vector<SetSurvey>& surveys, ReconcilePlan& plan,
-                           std::map<std::size_t, HookReport>& done) {
+    Status change_together(ReconcilePlan& plan, std::map<std::size_t, HookReport>& done) {
         std::set<std::string> sets;
-        for (const SetSurvey& survey : surveys)
+        for (const SetSurvey& survey : surveys_)
             if (survey.together && staged_.contains(survey.set->name)) sets.insert(survey.set->name);
         std::vector<std::size_t> hooks;
         for (std::size_t i = 0; i < plan.hooks.size(); i++)
             if (is_about(plan.hooks[i], sets)) hooks.push_back(i);
         const auto refused = [&](const HookPlan& hook, const Error& error) -> Status {
             const Error cause = hook.locks_out && !hook.obstacle ? lockout_refusal(error, hook) : error;
-            blame(surveys, hook, cause);
+            blame(hook, cause);
             return tl::unexpected(cause);
         };
         for (const std::size_t i : hooks) {
@@ -362,12 +353,12 @@ class Cycle {
     }
 
     // A hook has refused what changes together.
-    void blame(std::vector<SetSurvey>& surveys, const HookPlan& hook, const Error& cause) {
+    void blame(const HookPlan& hook, const Error& cause) {
         const std::string where = fmt::format("{} {}", hook.interface, kernel::hook_point_name(hook.point));
-        hold_back(surveys, where, cause);
+        hold_back(where, cause);
         for (SetReport& report : report_.sets) {
             const bool its = std::ranges::find(hook.entry->sets, report.name) != hook.entry->sets.end();
-            const bool held_back = std::ranges::any_of(surveys, [&](const SetSurvey& survey) {
+            const bool held_back = std::ranges::any_of(surveys_, [&](const SetSurvey& survey) {
                 return survey.together && survey.error && survey.set->name == report.name;
             });
             if (!its || !held_back) continue;
@@ -380,38 +371,25 @@ class Cycle {
 
     // Builds and stages what has changed and was not built before. A failure becomes the set's, or
     // everyone's.
-    Status build_all(std::vector<SetSurvey>& surveys) {
+    Status build_all() {
         SIEVE_ASSIGN(const SandboxSettings sandbox, sandbox_of(options_));
-        Remarks remarks(surveys.size());
-        for_each_at_once(surveys.size(),
-                         [&](std::size_t i) { build(surveys[i], state_, sandbox, remarks.observer(i)); });
+        Remarks remarks(surveys_.size());
+        for_each_at_once(surveys_.size(),
+                         [&](std::size_t i) { build(surveys_[i], state_, sandbox, remarks.observer(i)); });
         remarks.tell(observer_);
         std::optional<Error> failure;
-        for (SetSurvey& survey : surveys) {
+        for (SetSurvey& survey : surveys_) {
             if (survey.changed()) {
                 staged_.emplace(survey.set->name, *survey.staged);
             } else if (survey.staged) { // it waits for others
                 state_.discard_staged(survey.set->name);
             }
-            report_.sets.push_back(report_of(survey, options_));
+            report_.sets.push_back(report_of(survey));
             if (!failure && survey.error && !survey.refused()) failure = survey.error;
         }
         if (!failure || options_.on_failure != OnFailure::stop_all) return {};
         for (const auto& [name, record] : staged_) state_.discard_staged(name);
         return tl::unexpected(std::move(*failure));
-    }
-
-    void plan_next_visit(const SetSurvey& survey) {
-        for (SetReport& report : report_.sets) {
-            if (report.name != survey.set->name) continue;
-            report.failures = report.error ? report.failures + 1 : 0;
-            BackoffLimits limits;
-            limits.most = std::min<std::chrono::milliseconds>(limits.most, survey.set->refresh);
-            limits.most_asked_for = limits.most;
-            report.ask_after = report.error
-                                   ? backoff_delay(report.failures, chance(), survey.retry_after, limits)
-                                   : jittered(survey.set->refresh, chance());
-        }
     }
 
     [[nodiscard]] std::map<std::string, std::string> identities() const {
@@ -544,17 +522,20 @@ class Cycle {
     // A new image is the last good one once it is live somewhere, or if there is no interface for it.
     Status remember() {
         std::map<std::string, SetRecord> together;
-        for (SetReport& report : report_.sets) {
+        for (std::size_t i = 0; i < surveys_.size(); i++) {
+            const SetSurvey& survey = surveys_[i];
+            SetReport& report = report_.sets[i];
             const auto staged = staged_.find(report.name);
             if (staged == staged_.end()) {
                 const bool other_action = report.last_good && note_action(report.name, *report.last_good);
-                if (report.last_good && (other_action || confirmed_.contains(report.name)))
+                const bool confirmed = survey.examined && survey.examined->provenance_changed;
+                if (report.last_good && (other_action || confirmed))
                     SIEVE_TRY(state_.commit(report.name, *report.last_good));
                 continue;
             }
             (void)note_action(report.name, staged->second);
             if (live_.contains(report.name) || !is_planned(report.name)) {
-                if (together_.contains(report.name))
+                if (survey.together)
                     together.emplace(report.name, staged->second);
                 else
                     SIEVE_TRY(state_.commit(report.name, staged->second));
@@ -611,16 +592,15 @@ class Cycle {
     HostAddresses& host_;
     const CycleOptions& options_;
     const control::Observer& observer_;
+    std::vector<SetSurvey> surveys_;
     std::vector<ManagedHook> managed_;
     bool knows_managed_ = true;
     std::vector<ManagedHook> now_managed_;
     std::set<std::uint32_t> unloaded_; // programs
     std::map<std::string, SetRecord> staged_;
-    std::set<std::string> together_;  // sets that change together
-    std::set<std::string> confirmed_; // sets whose list is the same, of sources that look different
-    std::set<std::string> live_;      // sets whose image was brought into force
+    std::set<std::string> live_; // sets whose image was brought into force
     bool failed_ = false;
-    CycleReport report_;
+    CycleReport report_; // its sets in the order of the surveys
 };
 
 } // namespace
@@ -758,10 +738,8 @@ std::optional<Error> first_failure(const std::vector<SetSurvey>& surveys, const 
 Result<CycleReport> run_cycle(control::Kernel& kernel, const Configuration& configuration,
                               const StateDirectory& state, HostAddresses& host, const CycleOptions& options,
                               const control::Observer& observer) {
-    CycleOptions after = options;
-    after.renamed.merge(take_over_renamed(configuration, state, observer));
-    SIEVE_ASSIGN(std::vector<SetSurvey> surveys, survey_sets(configuration, state, host, after, observer));
-    return Cycle(kernel, configuration, state, host, after, observer).run(std::move(surveys));
+    SIEVE_ASSIGN(std::vector<SetSurvey> surveys, survey_sets(configuration, state, host, options, observer));
+    return Cycle(kernel, configuration, state, host, options, observer, std::move(surveys)).run();
 }
 
 } // namespace sieve::service

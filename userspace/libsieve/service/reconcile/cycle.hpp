@@ -43,8 +43,6 @@ struct CycleOptions {
     // Of these sets, what refresh_sets() has made ready for this configuration. The cycle takes it.
     std::map<std::string, std::shared_ptr<SetSurvey>> surveyed{};
     OnFailure on_failure = OnFailure::stop_all;
-    // Failures in a row of sets whose sources were asked before; the next wait depends on them.
-    std::map<std::string, unsigned> failures{};
     std::optional<SandboxSettings> sandbox{}; // nothing: standard_sandbox()
     FiltersBehind behind{};                   // after earlier cycles
     // Not zero: tables go on probation for that long.
@@ -53,8 +51,8 @@ struct CycleOptions {
     // null: whoever is asked about other changes.
     HostAddresses* host_where_none_runs = nullptr;
     CatchUp catch_up{}; // for sets that change in place; null: there are none
-    // Sets that have taken over another set's list (list_owner.hpp): what is in force under their names is
-    // not theirs.
+    // Sets that have just taken over another set's list: what is in force under their names is not theirs.
+    // Whoever has a configuration that may be another one asks for them first (list_owner.hpp).
     std::set<std::string> renamed{};
 };
 
@@ -127,10 +125,7 @@ struct SetReport {
     std::optional<SetRecord> last_good{}; // after the cycle
     std::uint64_t entries_before = 0;
     SetTimes times{};
-    unsigned failures = 0; // in a row, this cycle's included
-    // How long to wait before the sources are asked again: the refresh interval with jitter, or after a
-    // failure the backoff. Nothing if they were not asked.
-    std::optional<std::chrono::milliseconds> ask_after{};
+    std::optional<std::chrono::seconds> retry_after{}; // SetSurvey::retry_after
 };
 
 struct HookReport {

@@ -364,13 +364,29 @@ Result<std::optional<kernel::Hook>> find_managed(control::Kernel& kernel,
     return std::optional<kernel::Hook>();
 }
 
-// Whom a table of this entry is asked about: the host's own unless the entry does without, and the addresses
-// that the entry lists.
-class EntryAddresses final : public HostAddresses {
-  public:
-    EntryAddresses(const InterfaceConfiguration& entry, HostAddresses* host) : entry_(entry), host_(host) {}
+// Sets whose guards let them take packets of the host's addresses.
+std::set<std::string> exempt_sets(const Configuration& configuration) {
+    std::set<std::string> exempt;
+    for (const SetConfiguration& set : configuration.sets)
+        if (!set.guards.protect_host) exempt.insert(set.name);
+    return exempt;
+}
 
-    [[nodiscard]] bool any() const { return host_ != nullptr || !entry_.protect.empty(); }
+// What protects this entry's tables. They are asked about the host's own addresses unless the entry does
+// without, and about the addresses that the entry lists.
+class EntrySafety final : public HostAddresses {
+  public:
+    EntrySafety(const Configuration& configuration, const InterfaceConfiguration& entry,
+                const control::Safety& safety)
+        : entry_(entry), host_(entry.protect_host ? safety.host : nullptr),
+          safety_{.host =
+                      safety.host != nullptr && (host_ != nullptr || !entry.protect.empty()) ? this : nullptr,
+                  .exempt = exempt_sets(configuration),
+                  .confirm_within = safety.confirm_within} {}
+    EntrySafety(const EntrySafety&) = delete;
+    EntrySafety& operator=(const EntrySafety&) = delete;
+
+    [[nodiscard]] const control::Safety& get() const { return safety_; }
     Result<std::vector<HostAddress>> read() override {
         std::vector<HostAddress> all;
         if (host_ != nullptr) {
@@ -387,32 +403,6 @@ class EntryAddresses final : public HostAddresses {
   private:
     const InterfaceConfiguration& entry_;
     HostAddresses* host_;
-};
-
-// Sets whose guards let them take packets of the host's addresses.
-std::set<std::string> exempt_sets(const Configuration& configuration) {
-    std::set<std::string> exempt;
-    for (const SetConfiguration& set : configuration.sets)
-        if (!set.guards.protect_host) exempt.insert(set.name);
-    return exempt;
-}
-
-// What protects this entry's tables.
-class EntrySafety {
-  public:
-    EntrySafety(const Configuration& configuration, const InterfaceConfiguration& entry,
-                const control::Safety& safety)
-        : addresses_(entry, entry.protect_host ? safety.host : nullptr),
-          safety_{.host = safety.host != nullptr && addresses_.any() ? &addresses_ : nullptr,
-                  .exempt = exempt_sets(configuration),
-                  .confirm_within = safety.confirm_within} {}
-    EntrySafety(const EntrySafety&) = delete;
-    EntrySafety& operator=(const EntrySafety&) = delete;
-
-    [[nodiscard]] const control::Safety& get() const { return safety_; }
-
-  private:
-    EntryAddresses addresses_;
     control::Safety safety_;
 };
 
@@ -549,7 +539,7 @@ struct PreparedHook::Parts {
 
     const HookPlan& plan;
     const StateDirectory& state;
-    const EntrySafety safe;
+    EntrySafety safe;
     std::variant<std::monostate, control::PreparedApply, control::PreparedTable> prepared{};
     std::chrono::milliseconds preparing{0};
 };
@@ -694,7 +684,7 @@ join_sets(control::Kernel& kernel, const Configuration& configuration, const Hoo
     };
     control::Observer silent = observer; // which sets cannot be joined is no news in every cycle
     silent.remark = [](const std::string&) {};
-    const EntrySafety safe(configuration, *plan.entry, safety);
+    EntrySafety safe(configuration, *plan.entry, safety);
     SIEVE_ASSIGN(control::Rejoined done, control::rejoin(kernel, name, sets, build, silent, safe.get()));
     return std::optional<control::Rejoined>(std::move(done));
 }

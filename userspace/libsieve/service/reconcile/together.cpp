@@ -67,13 +67,9 @@ bool is_published(const SetConfiguration& set, const std::string& state_director
                                [&](const SourceSpec& source) { return comes_through(source, link); });
 }
 
-std::string link_of_sets(const Configuration& configuration) {
-    return link_below(configuration.state_directory).string();
-}
-
 SetsTogether SetsTogether::of(const Configuration& configuration) {
     SetsTogether together;
-    together.link_ = link_of_sets(configuration);
+    together.link_ = link_below(configuration.state_directory).string();
     together.stamp_ = stamp_of(together.link_);
     if (together.stamp_ == FileStamp{}) return together;
     for (const SetConfiguration& set : configuration.sets) {

@@ -11,9 +11,6 @@
 
 namespace sieve::service {
 
-// The link_of_sets_together of a configuration, below its state directory.
-[[nodiscard]] std::string link_of_sets(const Configuration& configuration);
-
 // Whether all sources of the set are behind the link of this state directory: a fleet published its list,
 // whose digest was checked, and the signature of the manifest that names the digest.
 [[nodiscard]] bool is_published(const SetConfiguration& set, const std::string& state_directory);

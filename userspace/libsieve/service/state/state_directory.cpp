@@ -248,6 +248,11 @@ std::string folder_in(const std::string& root, const std::string& set) {
     return fmt::format("{}/sets/{}", root, set);
 }
 
+Status make_set_folder(const std::string& root, const std::string& set) {
+    SIEVE_TRY(make_folder(root + "/sets"));
+    return make_folder(folder_in(root, set));
+}
+
 // Nothing for a record that is not there, or cannot be read or understood.
 std::optional<SetRecord> record_in(const std::string& root, const std::string& set) {
     const auto text = read_small_file(folder_in(root, set) + "/record.json", longest_record);
@@ -498,8 +503,7 @@ Status StateDirectory::bring_home(const std::string& set) const {
             return fault(path_, fmt::format("set {} moves there with its next image", set));
         if (name.starts_with(record->identity + '.')) names.push_back(name);
     }
-    SIEVE_TRY(make_folder(path_ + "/sets"));
-    SIEVE_TRY(make_folder(to));
+    SIEVE_TRY(make_set_folder(path_, set));
     for (const std::string& name : names) {
         SIEVE_ASSIGN(const UniqueFd file, open_file(from + '/' + name));
         if (Status copied = copy_file(file.get(), to + '/' + name); !copied) {
@@ -541,22 +545,18 @@ std::string StateDirectory::exact_path(const std::string& set, const std::string
     return file_of(set, identity, ".exact");
 }
 
-Result<std::string>
-StateDirectory::write_beside(const std::string& set, const std::string& name,
-                             const std::function<Status(const std::string& path)>& write) const {
+Status StateDirectory::write_beside(const std::string& set, const std::string& name,
+                                    const std::function<Status(const std::string& path)>& write) const {
     reclaim();
     std::error_code error;
     for (const std::string& root : roots()) std::filesystem::remove(folder_in(root, set) + '/' + name, error);
-    std::string written;
-    SIEVE_TRY(into_directory_or_spare([&](const std::string& root) -> Status {
-        SIEVE_TRY(make_folder(root + "/sets"));
-        SIEVE_TRY(make_folder(folder_in(root, set)));
-        written = folder_in(root, set) + '/' + name;
-        Status done = write(written);
-        if (!done) std::filesystem::remove(written, error);
+    return into_directory_or_spare([&](const std::string& root) -> Status {
+        SIEVE_TRY(make_set_folder(root, set));
+        const std::string path = folder_in(root, set) + '/' + name;
+        Status done = write(path);
+        if (!done) std::filesystem::remove(path, error);
         return done;
-    }));
-    return written;
+    });
 }
 
 std::optional<SetRecord>
@@ -664,8 +664,7 @@ Status StateDirectory::stage(const std::string& set, Image& image, int list,
     };
     return into_directory_or_spare([&](const std::string& root) -> Status {
         const std::string folder = folder_in(root, set);
-        SIEVE_TRY(make_folder(root + "/sets"));
-        SIEVE_TRY(make_folder(folder));
+        SIEVE_TRY(make_set_folder(root, set));
         Status staged = stage_in(folder);
         std::error_code error;
         if (!staged)
@@ -694,8 +693,7 @@ Status StateDirectory::put_record(const std::string& set, const SetRecord& recor
     const std::string& spare = settings_.spare;
     std::error_code error;
     const auto put = [&](const std::string& root) -> Status {
-        SIEVE_TRY(make_folder(root + "/sets"));
-        SIEVE_TRY(make_folder(folder_in(root, set)));
+        SIEVE_TRY(make_set_folder(root, set));
         SIEVE_TRY(write_json(folder_in(root, set) + "/record.json", record));
         if (root != spare && !spare.empty()) std::filesystem::remove_all(folder_in(spare, set), error);
         return {};

@@ -145,11 +145,9 @@ class StateDirectory {
     // The sets of which a person has accepted a list that is not in force yet, with its digest.
     [[nodiscard]] std::map<std::string, std::string> accepted() const;
 
-    // Writes a file by `write`, which is given its path, and returns that path: into the set's folder, or the
-    // one in the spare folder.
-    [[nodiscard]] Result<std::string>
-    write_beside(const std::string& set, const std::string& name,
-                 const std::function<Status(const std::string& path)>& write) const;
+    // Writes a file by `write`, which is given its path: in the set's folder, or the one in the spare folder.
+    [[nodiscard]] Status write_beside(const std::string& set, const std::string& name,
+                                      const std::function<Status(const std::string& path)>& write) const;
 
     // The keys that verify matches with that image. bad_input, with the file's name, if they are missing or
     // damaged.
