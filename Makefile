@@ -42,12 +42,10 @@ CXXFLAGS += -fPIC -fvisibility=hidden -fvisibility-inlines-hidden
 # that libbpf's option macros leave zero, and about what g++ 12's std::stable_sort calls.
 quiet    = $(if $(findstring clang,$1),-Wno-missing-designated-field-initializers -Wno-deprecated-declarations,\
 	-Wno-stringop-overflow)
-# Builders and models are loops over bits, so the vectoriser pays off.
-$(B)/userspace/libsieve/filters/%.o $(B)/userspace/libsieve/build/%.o: CXXFLAGS += -O3
-# A filter's bits depend on its list and its seed only, not on the processor: for arm64, g++ would join products and sums where
-# it can, and round once instead of twice.
-$(B)/userspace/libsieve/filters/%.o $(B)/userspace/libsieve/build/%.o \
-$(B)/userspace/libsieve/analysis/%.o $(B)/userspace/sieve-lab/analysis/%.o: CXXFLAGS += -ffp-contract=off
+# Builders and models are loops over bits, so the vectoriser pays off. A filter's bits depend on its list and its seed only,
+# not on the processor: for arm64, g++ would join products and sums where it can, and round once instead of twice.
+$(addprefix $(B)/userspace/,libsieve/filters/%.o libsieve/build/%.o libsieve/analysis/%.o sieve-lab/analysis/%.o): \
+	CXXFLAGS += -O3 -ffp-contract=off
 # Tests that compute much themselves are worth more of the compiler's time.
 $(B)/tests/%.o: COMPILER = $(TEST_CXX)
 $(B)/tests/%.o: CXXFLAGS += -O0
@@ -87,6 +85,8 @@ LIB_HEADERS := userspace/libsieve/api/libsieve.h userspace/libsieve/api/libsieve
 ifeq ($(origin GROUPED),undefined)
 GROUPED  := $(if $(wildcard $(B)/userspace),$(wildcard $(B)/userspace/libsieve/*/group_1.cpp),1)
 endif
+# A group reads the headers that most sources include from here, compiled once. `make PRECOMPILED=` goes without.
+PRECOMPILED ?= $(B)/precompiled
 # These sources stay alone, since programs take them without the rest of their room, or need other options.
 SINGLE   := %/main.cpp %_kind.cpp tests/unit/messages% tests/service/servers.cpp \
 	$(addprefix userspace/libsieve/,control/spec/build_options.cpp filters/kinds/xorsat/xorsat_solver.cpp \
@@ -177,7 +177,7 @@ $(B)/%.o: %.cpp | $(SKELETON) $(BENCH_SKELETON)
 
 # A group names its sources from the tree's root.
 $(B)/%.o: $(B)/%.cpp | $(SKELETON) $(BENCH_SKELETON)
-	scripts/compile_group.sh $< $@ $(COMPILER) -iquote . $(CPPFLAGS) $(CXXFLAGS) $(call quiet,$(COMPILER)) $(INSTRUMENT)
+	PRECOMPILED=$(PRECOMPILED) scripts/compile_group.sh $< $@ $(COMPILER) -iquote . $(CPPFLAGS) $(CXXFLAGS) $(call quiet,$(COMPILER)) $(INSTRUMENT)
 
 $(B)/libsieve.a: $(LIB_OBJ)
 	rm -f $@ && $(AR) rcs $@ $^

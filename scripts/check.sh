@@ -124,7 +124,7 @@ run_suite() {
     bpf) suite bpf gtest build/bpf-tests --gtest_color=no "--gtest_output=json:$WORK/bpf.json" ;;
     service) suite service gtest build/service-tests --gtest_color=no "--gtest_output=json:$WORK/service.json" ;;
     fleet) suite fleet gtest build/fleet-tests --gtest_color=no "--gtest_output=json:$WORK/fleet.json" ;;
-    selftests) suite selftests ktap make --no-print-directory -s -C tests/selftests run_tests ;;
+    selftests) suite selftests ktap env JOBS=2 make --no-print-directory -s -C tests/selftests run_tests ;;
     library) suite library ktap tests/library/library.sh ;;
     packages) suite packages ktap tests/packages/packages.sh ;;
     demo) suite demo exit scripts/demo.sh ;;
@@ -137,7 +137,7 @@ if grep -q '"verdict": "fail"' "$WORK/build.results"; then
     echo "nothing else was run: the build failed"
 else
     scripts/mount_bpffs.sh
-    # The lanes run beside each other. The selftests wait for events much of the time, and take longest.
+    # The lanes run beside each other. The selftests wait for events much of the time, so two of them do, too.
     lane vm library packages demo &
     lanes+=($!)
     lane style unit fuzz bpf service fleet &

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 # Compiles a group of sources (group_sources.py) at once. Two sources may use one name for different things; then each
 # half of the group is compiled at once, and so on, and the objects are linked to one. That only takes longer. An error
-# of a single source is an error.
+# of a single source is an error. If PRECOMPILED names a folder, it holds precompiled headers (precompile.sh).
 #
 #     compile_group.sh GROUP OBJECT COMPILER ARGUMENT...
 set -euo pipefail
@@ -11,6 +11,10 @@ shift 2
 base=${object%.o}
 # GCC 12 warns for nothing where it inlines much, and takes a source of the group for a header.
 compiler=("$@" -Wno-unknown-warning-option -Wno-restrict -Wno-array-bounds -Wno-subobject-linkage)
+if [ -n "${PRECOMPILED-}" ]; then
+    read -ra precompiled < <(scripts/precompile.sh "$PRECOMPILED" "$group" "${compiler[@]}")
+    compiler+=("${precompiled[@]}")
+fi
 rm -f "$base".part-*
 : >"$base.d.new"
 mapfile -t sources < <(sed -n 's/^#include "\(.*\.cpp\)"$/\1/p' "$group")
