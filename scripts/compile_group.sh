@@ -14,6 +14,8 @@ compiler=("$@" -Wno-unknown-warning-option -Wno-restrict -Wno-array-bounds -Wno-
 if [ -n "${PRECOMPILED-}" ]; then
     read -ra precompiled < <(scripts/precompile.sh "$PRECOMPILED" "$group" "${compiler[@]}")
     compiler+=("${precompiled[@]}")
+    # Without this, ccache keeps nothing that was compiled with them. No source tells the time of its compilation.
+    export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros}
 fi
 rm -f "$base".part-*
 : >"$base.d.new"

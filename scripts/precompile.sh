@@ -11,7 +11,7 @@ shift 2
 headers=(algorithm array charconv chrono cstdint cstring filesystem functional map memory mutex optional set span
     sstream string string_view thread utility variant vector fmt/chrono.h fmt/format.h fmt/ranges.h)
 if grep -qxF "#include <gtest/gtest.h>" "$source"; then headers+=(gtest/gtest.h); fi
-version=$("$1" --version)
+version=$("$@" --version)
 
 # state: what must stay as it is.
 state() {
@@ -19,7 +19,7 @@ state() {
     stat -Lc '%n %s %Y' $(sed 's/^[^ ]*: //; s/\\$//' "$made/headers.d")
 }
 
-made=$folder/$(printf "%s\n" "$version" "${headers[@]}" "${@/#-I*/}" | sha256sum | cut -c 1-16)
+made=$folder/$(printf '%s\n' "$version" "${headers[@]}" "${@/#-I*/}" | sha256sum | cut -c 1-16)
 mkdir -p "$made"
 exec 9>"$made/lock"
 flock 9

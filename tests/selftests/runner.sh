@@ -44,8 +44,8 @@ run() {
     [ "$jobs" -eq 1 ] || command=(unshare --mount --propagation private bash -c
         'mount -t bpf bpf /sys/fs/bpf && exec "$@"' - "${command[@]}")
     mkfifo "$output"
-    # timeout forwards the signal to the program and its children; the program then cleans up. It runs in the background,
-    # because a waiting shell hears signals. SIGTERM comes first.
+    # timeout forwards the signal to the program and its children; the program then cleans up. It runs in the
+    # background, because a waiting shell hears signals. SIGTERM comes first.
     timeout --kill-after=60 "$timeout" "${command[@]}" >"$output" 2>&1 &
     job=$!
     trap - EXIT
