@@ -13,7 +13,9 @@ unset MAKEFLAGS MAKELEVEL
     echo "check: XDP and network namespaces need root: sudo make check" >&2
     exit 1
 }
-all=(style unit fuzz bpf service fleet selftests library packages demo vm)
+# What takes longest begins first. What stands together runs one after the other: it runs make, or has servers.
+order=(vm selftests unit bpf style "packages library demo" fuzz "service fleet")
+read -ra all <<<"${order[*]}"
 suites=("$@")
 [ ${#suites[@]} -gt 0 ] || suites=("${all[@]}")
 for name in "${suites[@]}"; do
@@ -78,9 +80,6 @@ suite() {
         $((SECONDS - started)) $((processor_time - before))
 }
 
-# What takes longest begins first. What stands together runs one after the other: it runs make, or has servers.
-order=(vm selftests unit bpf style "packages library demo" fuzz "service fleet")
-
 # lane: runs wanted suites that no other lane has taken, until none is left.
 lane() {
     local together name
@@ -130,7 +129,7 @@ run_suite() {
     bpf) suite bpf gtest build/bpf-tests --gtest_color=no "--gtest_output=json:$WORK/bpf.json" ;;
     service) suite service gtest build/service-tests --gtest_color=no "--gtest_output=json:$WORK/service.json" ;;
     fleet) suite fleet gtest build/fleet-tests --gtest_color=no "--gtest_output=json:$WORK/fleet.json" ;;
-    selftests) suite selftests ktap env JOBS=2 make --no-print-directory -s -C tests/selftests run_tests ;;
+    selftests) suite selftests ktap env PROGRAMS_AT_ONCE=2 make --no-print-directory -s -C tests/selftests run_tests ;;
     library) suite library ktap tests/library/library.sh ;;
     packages) suite packages ktap tests/packages/packages.sh ;;
     demo) suite demo exit scripts/demo.sh ;;

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 # Compiles the headers that most sources include, once for each set of options, and prints the options with which the
-# compiler then reads what it made of them. A compiler takes no precompiled headers that were made with other options.
-# So each set has a folder. It is made again after one of the headers or the compiler has changed.
+# compiler then reads what it made of them. g++ 12 also takes what was made for another -O, and crashes, so each set of
+# options has a folder. What is in it is made again after one of the headers or the compiler has changed.
 #
 #     precompile.sh FOLDER SOURCE COMPILER OPTION...    the headers for this source
 set -euo pipefail

@@ -30,7 +30,7 @@ FUZZ_OWN_OBJ := $(patsubst %,$(FUZZ)/%.o,$(basename $(wildcard tests/fuzz/*.cpp 
                 $(FUZZ_CLI_OBJ) $(FUZZ_TOML_OBJ) $(FUZZ_LIVE_OBJ) $(FUZZ_PARSERS)
 
 # Where the targets spend their time. The rest compiles in half of the time without optimisation.
-$(addprefix $(FUZZ)/,$(FUZZ_PARSERS:$(FUZZ)/%=%) tests/model/%.o tests/fuzz/%.o \
+$(FUZZ_PARSERS) $(addprefix $(FUZZ)/,tests/model/%.o tests/fuzz/%.o \
 $(addprefix userspace/libsieve/,filters/%.o image/%.o keys/%.o packets/%.o feeds/text/%.o)): FUZZ_FLAGS += -O1
 
 .PHONY: fuzz fuzz-build fuzz-stack

@@ -4,8 +4,8 @@
 #
 #     runner.sh PROGRAM...
 #
-# With JOBS=2, two programs run beside each other, and what they print appears when they end. Each then has a bpffs of
-# its own, so that none finds another's pins.
+# With PROGRAMS_AT_ONCE=2, two programs run beside each other, and what they print appears when they end. Each then
+# has a bpffs of its own, so that none finds another's pins.
 #
 # Exits with the code of a single test: 0 passed, 1 failed, 4 all skipped ($ALL_SKIPPED replaces the 4).
 set -euo pipefail
@@ -35,21 +35,31 @@ trap 'exit 130' INT
 trap 'exit 141' PIPE
 trap 'exit 143' TERM
 
+# end_run: ends what run() has begun. The program cleans up, and may print until then.
+end_run() {
+    if [ -n "$job" ]; then
+        kill "$job" 2>/dev/null || true
+        wait "$job" || true
+    fi
+    [ -z "$printer" ] || kill "$printer" 2>/dev/null || true
+    exit 143
+}
+
 # run NUMBER: runs that program and prints what it prints, and what it took. Exits with its status. For a process of its
 # own.
 run() {
-    local program=${programs[$1 - 1]} output=$WORK/$1.lines status=0 started=$SECONDS job printer
+    local program=${programs[$1 - 1]} output=$WORK/$1.lines status=0 started=$SECONDS job='' printer=''
     local -a command=("./$program")
     # shellcheck disable=SC2016 # for the other shell
-    [ "$jobs" -eq 1 ] || command=(unshare --mount --propagation private bash -c
+    [ "$at_once" -eq 1 ] || command=(unshare --mount --propagation private bash -c
         'mount -t bpf bpf /sys/fs/bpf && exec "$@"' - "${command[@]}")
     mkfifo "$output"
+    trap - EXIT
+    trap end_run TERM
     # timeout forwards the signal to the program and its children; the program then cleans up. It runs in the
     # background, because a waiting shell hears signals. SIGTERM comes first.
     timeout --kill-after=60 "$timeout" "${command[@]}" >"$output" 2>&1 &
     job=$!
-    trap - EXIT
-    trap 'kill "$job" 2>/dev/null; wait "$job"; exit 143' TERM
     sed -u 's/^/  /' <"$output" &
     printer=$!
     wait "$job" || status=$?
@@ -85,17 +95,17 @@ await_one() {
     wait -n -p job "${!running[@]}" || status=$?
     number=${running[$job]}
     unset "running[$job]"
-    [ "$jobs" -eq 1 ] || cat "$WORK/$number"
+    [ "$at_once" -eq 1 ] || cat "$WORK/$number"
     report "$number" "${programs[number - 1]}" "$status"
 }
 
-jobs=${JOBS:-1} programs=("$@") failed=0 passed=0
+at_once=${PROGRAMS_AT_ONCE:-1} programs=("$@") failed=0 passed=0
 echo "KTAP version 1"
 echo "1..$#"
 for ((number = 1; number <= $#; number++)); do
-    if [ "$jobs" -eq 1 ]; then run "$number" & else run "$number" >"$WORK/$number" & fi
+    if [ "$at_once" -eq 1 ]; then run "$number" & else run "$number" >"$WORK/$number" & fi
     running[$!]=$number
-    [ ${#running[@]} -lt "$jobs" ] || await_one
+    [ ${#running[@]} -lt "$at_once" ] || await_one
 done
 while [ ${#running[@]} -gt 0 ]; do await_one; done
 [ "$failed" -eq 0 ] || exit 1

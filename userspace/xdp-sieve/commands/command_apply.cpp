@@ -53,7 +53,6 @@ Result<std::vector<service::SetSurvey>> survey(const service::Configuration& con
     return service::survey_sets(configuration, state, host, {}, observer(context));
 }
 
-// Reads everything that there is to read, and changes nothing.
 // The lists that a set has beside a stream can be read without it. How many entries there were with the
 // stream says nothing of them.
 service::Configuration without_streams_beside_lists(service::Configuration configuration) {
@@ -68,6 +67,7 @@ service::Configuration without_streams_beside_lists(service::Configuration confi
     return configuration;
 }
 
+// Reads everything that there is to read, and changes nothing.
 Result<Exit> run_check(const ApplyArguments& arguments, const service::Configuration& configuration,
                        Context& context) {
     const service::StateDirectory state = service::StateDirectory::look(
