@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 
 #include <sieve/image.h>
 
@@ -20,6 +22,19 @@ std::uint64_t lines_for_bits(std::uint64_t keys, double bits_per_key);
 
 /// The bits that `lines` lines have for each of `keys` keys.
 double bits_per_key_of(std::uint64_t keys, std::uint64_t lines);
+
+/// Where fewest_lines() searches, and how exactly.
+struct LinesSearch {
+    std::uint64_t least = 1; ///< the first size to try
+    std::uint64_t most = 1;
+    double precision = 0.01; ///< the result may have such a share of lines more than needed
+};
+
+/// The fewest lines for which `rate(lines)`, a false positive rate, is at most `fpr`. Nothing if even the
+/// most have a higher rate. The logarithm of a rate falls nearly in proportion to the lines, so that a few
+/// tries suffice; each may build a small filter.
+std::optional<std::uint64_t> fewest_lines(double fpr, const LinesSearch& search,
+                                          const std::function<double(std::uint64_t)>& rate);
 
 /// The number of witnesses of an image: one for a thousand keys, within bounds that keep small sets small and
 /// the preflight short.

@@ -194,24 +194,15 @@ Result<std::uint64_t> lines_for_fpr(std::uint64_t keys, double fpr, const Blocke
         if (used.hashes == 0) used.hashes = best_hashes(bits, shape);
         return predict_fpr(keys, whole_shards(lines), used, rounds);
     };
-    // Starts at the information-theoretic minimum, doubles, then bisects the last interval.
-    std::uint64_t enough = lines_for_bits(keys, std::max(least_bits_per_key, -std::log2(fpr)));
-    std::uint64_t few = 0;
-    while (predicted(enough) > fpr) {
-        few = enough;
-        enough += std::max<std::uint64_t>(1, enough / 4);
-        if (static_cast<double>(enough) * SIEVE_LINE_BITS > static_cast<double>(keys) * most_bits_per_key &&
-            enough > 8)
-            return invalid_request(
-                fmt::format("a false positive rate of {:.3g} is out of reach of this kind of filter: even {} "
-                            "bits per key give {:.3g}",
-                            fpr, most_bits_per_key, predicted(enough)));
-    }
-    while (enough - few > 1 + enough / 100) {
-        const std::uint64_t middle = few + (enough - few) / 2;
-        (predicted(middle) > fpr ? few : enough) = middle;
-    }
-    return whole_shards(enough);
+    const std::uint64_t most = std::max<std::uint64_t>(8, lines_for_bits(keys, most_bits_per_key));
+    if (const auto lines = fewest_lines(
+            fpr, {.least = lines_for_bits(keys, std::max(least_bits_per_key, -std::log2(fpr))), .most = most},
+            predicted))
+        return whole_shards(*lines);
+    return invalid_request(
+        fmt::format("a false positive rate of {:.3g} is out of reach of this kind of filter: even {} "
+                    "bits per key give {:.3g}",
+                    fpr, most_bits_per_key, predicted(most)));
 }
 
 } // namespace sieve

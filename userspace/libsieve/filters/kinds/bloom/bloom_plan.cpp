@@ -13,6 +13,7 @@
 #include "libsieve/analysis/less_hashing.hpp"
 #include "libsieve/analysis/two_choice.hpp"
 #include "libsieve/filters/placement/sample_hashes.hpp"
+#include "libsieve/filters/sizing.hpp"
 
 namespace sieve {
 
@@ -52,11 +53,6 @@ sieve_lookup lookup_of(const BloomGroups& shape, std::uint64_t lines) {
     lookup.hashes = static_cast<std::uint8_t>(shape.hashes);
     lookup.buckets = static_cast<std::uint32_t>(lines);
     return lookup;
-}
-
-std::uint64_t lines_of(std::uint64_t keys, double bits_per_key) {
-    return std::max<std::uint64_t>(
-        1, static_cast<std::uint64_t>(std::ceil(static_cast<double>(keys) * bits_per_key / SIEVE_LINE_BITS)));
 }
 
 } // namespace
@@ -115,25 +111,14 @@ Result<std::uint64_t> lines_for_fpr(std::uint64_t keys, double fpr, const BloomG
     };
     // The largest size worth trying has 16 bits for each possible probe. Ones are then so few that even one
     // group's rate is far below any target.
-    const std::uint64_t most = lines_of(keys, 16.0 * SIEVE_BLOOM_MAX_HASHES);
-    // Starts at the information-theoretic minimum, grows by a quarter each step, then bisects the last
-    // interval.
-    std::uint64_t enough = std::min(most, lines_of(keys, -std::log2(fpr)));
-    std::uint64_t few = 0;
-    while (predicted(enough) > fpr) {
-        if (enough >= most)
-            return invalid_request(
-                fmt::format("a false positive rate of {:.3g} is out of reach of this kind of "
-                            "filter with {} bits set by a key",
-                            fpr, shape.hashes != 0 ? shape.hashes : SIEVE_BLOOM_MAX_HASHES));
-        few = enough;
-        enough = std::min(most, enough + std::max<std::uint64_t>(1, enough / 4));
-    }
-    while (enough - few > 1 + enough / 100) {
-        const std::uint64_t middle = few + (enough - few) / 2;
-        (predicted(middle) > fpr ? few : enough) = middle;
-    }
-    return enough;
+    if (const auto lines = fewest_lines(fpr,
+                                        {.least = lines_for_bits(keys, -std::log2(fpr)),
+                                         .most = lines_for_bits(keys, 16.0 * SIEVE_BLOOM_MAX_HASHES)},
+                                        predicted))
+        return *lines;
+    return invalid_request(fmt::format("a false positive rate of {:.3g} is out of reach of this kind of "
+                                       "filter with {} bits set by a key",
+                                       fpr, shape.hashes != 0 ? shape.hashes : SIEVE_BLOOM_MAX_HASHES));
 }
 
 } // namespace sieve

@@ -34,20 +34,20 @@ class DdlcbfBuilder final : public KindBuilder {
     explicit DdlcbfBuilder(const DdlcbfShape& shape) : shape_(shape) {}
 
     [[nodiscard]] std::uint64_t lines_for_bits(std::uint64_t keys, double bits_per_key) const override {
-        const std::uint64_t lines = sieve::lines_for_bits(keys, bits_per_key);
-        return (lines + shape_.subtables - 1) / shape_.subtables * shape_.subtables;
+        return whole_tables(sieve::lines_for_bits(keys, bits_per_key));
     }
 
     [[nodiscard]] Result<std::uint64_t> lines_for_fpr(std::uint64_t keys, double fpr) const override {
-        // Grows in steps of 1%, starting from the fewest bits that could suffice. Each try builds a small
-        // filter.
-        for (double bits = std::max(12.0, -std::log2(fpr)); bits < most_bits_per_key; bits *= 1.01) {
+        const auto predicted = [&](std::uint64_t some) {
+            const std::uint64_t lines = whole_tables(some);
             sieve_lookup lookup{};
-            const std::uint64_t lines = lines_for_bits(keys, bits);
-            if (!fits(keys, lines)) continue;
-            SIEVE_TRY(describe(keys, lines, lookup));
-            if (predict_fpr(keys, lookup) <= fpr) return lines;
-        }
+            return fits(keys, lines) && describe(keys, lines, lookup) ? predict_fpr(keys, lookup) : 1;
+        };
+        if (const auto lines = fewest_lines(fpr,
+                                            {.least = lines_for_bits(keys, std::max(12.0, -std::log2(fpr))),
+                                             .most = lines_for_bits(keys, most_bits_per_key)},
+                                            predicted))
+            return whole_tables(*lines);
         return invalid_request(
             fmt::format("a false positive rate of {:.3g} is out of reach of a counting filter", fpr));
     }
@@ -120,6 +120,11 @@ class DdlcbfBuilder final : public KindBuilder {
     }
 
   private:
+    // At least so many lines, the same number in each subtable.
+    [[nodiscard]] std::uint64_t whole_tables(std::uint64_t lines) const {
+        return (lines + shape_.subtables - 1) / shape_.subtables * shape_.subtables;
+    }
+
     [[nodiscard]] bool fits(std::uint64_t keys, std::uint64_t lines) const {
         return ddlcbf_keys_without_room(keys, lines, shape_) <= most_keys_without_room;
     }

@@ -11,6 +11,7 @@
 #include "libsieve/analysis/d_left.hpp"
 #include "libsieve/filters/kinds/dleft/dleft_builder.hpp"
 #include "libsieve/filters/placement/sample_hashes.hpp"
+#include "libsieve/filters/sizing.hpp"
 
 namespace sieve {
 
@@ -91,20 +92,15 @@ double predict_dleft_fpr(std::uint64_t keys, std::uint64_t lines, const DleftSha
 Result<std::uint64_t> dleft_lines_for_fpr(std::uint64_t keys, double fpr, const DleftShape& shape,
                                           std::uint32_t rounds) {
     SIEVE_TRY(shape.check());
-    std::uint64_t too_few = 0;
-    std::uint64_t enough = dleft_lines_for_bits(keys, most_bits, shape);
-    if (!(fpr > 0) || predict_dleft_fpr(keys, enough, shape, rounds) > fpr)
-        return invalid_request(
-            fmt::format("a false positive rate of {} takes more than {} bits a key", fpr, most_bits));
-    while (enough - too_few > 1 &&
-           static_cast<double>(enough - too_few) > 0.005 * static_cast<double>(enough)) {
-        const std::uint64_t middle = too_few + (enough - too_few) / 2;
-        if (predict_dleft_fpr(keys, middle, shape, rounds) > fpr)
-            too_few = middle;
-        else
-            enough = middle;
-    }
-    return enough;
+    const auto lines =
+        fewest_lines(fpr,
+                     {.least = dleft_lines_for_bits(keys, std::max(1.0, -std::log2(fpr)), shape),
+                      .most = dleft_lines_for_bits(keys, most_bits, shape),
+                      .precision = 0.005},
+                     [&](std::uint64_t some) { return predict_dleft_fpr(keys, some, shape, rounds); });
+    if (lines) return *lines;
+    return invalid_request(
+        fmt::format("a false positive rate of {} takes more than {} bits a key", fpr, most_bits));
 }
 
 } // namespace sieve

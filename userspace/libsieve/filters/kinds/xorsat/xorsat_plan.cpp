@@ -68,21 +68,16 @@ double predict_xorsat_fpr(std::uint64_t keys, std::uint64_t lines, std::uint32_t
 }
 
 Result<std::uint64_t> xorsat_lines_for_fpr(std::uint64_t keys, double fpr, std::uint32_t sweeps) {
-    std::uint64_t too_few = 0;
-    std::uint64_t enough = lines_for_bits(keys, most_bits_per_key);
-    if (!(predict_xorsat_fpr(keys, enough, sweeps) <= fpr))
-        return invalid_request(fmt::format(
-            "a false positive rate of {} is out of reach of kind xorsat, expected at least {:.2g}", fpr,
-            analysis::xorsat::rate_of_q(analysis::xorsat::most_q)));
-    while (enough - too_few > 1 &&
-           static_cast<double>(enough - too_few) > 0.0005 * static_cast<double>(enough)) {
-        const std::uint64_t middle = too_few + (enough - too_few) / 2;
-        if (predict_xorsat_fpr(keys, middle, sweeps) > fpr)
-            too_few = middle;
-        else
-            enough = middle;
-    }
-    return enough;
+    const auto lines =
+        fewest_lines(fpr,
+                     {.least = lines_for_bits(keys, std::max(1.0, -std::log2(fpr))),
+                      .most = lines_for_bits(keys, most_bits_per_key),
+                      .precision = 0.0005},
+                     [&](std::uint64_t some) { return predict_xorsat_fpr(keys, some, sweeps); });
+    if (lines) return *lines;
+    return invalid_request(
+        fmt::format("a false positive rate of {} is out of reach of kind xorsat, expected at least {:.2g}",
+                    fpr, analysis::xorsat::rate_of_q(analysis::xorsat::most_q)));
 }
 
 } // namespace sieve
