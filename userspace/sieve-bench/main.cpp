@@ -19,7 +19,6 @@
 
 #include "front-end/console/arguments.hpp"
 #include "front-end/console/exit_code.hpp"
-#include "front-end/console/json_text.hpp"
 #include "front-end/console/output.hpp"
 #include "front-end/console/program.hpp"
 #include "front-end/console/progress_bar.hpp"
@@ -27,6 +26,7 @@
 #include "libsieve/bench/setup/bench_keys.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/util/files/output.hpp"
+#include "libsieve/util/text/json_text.hpp"
 #include "libsieve/util/text/number.hpp"
 #include "sieve-bench/tables.hpp"
 

@@ -9,11 +9,11 @@
 #include <nlohmann/json.hpp>
 
 #include "front-end/console/format.hpp"
-#include "front-end/console/json_text.hpp"
 #include "front-end/console/output.hpp"
 #include "libsieve/fleet/fleet_status.hpp"
 #include "libsieve/fleet/publish.hpp"
 #include "libsieve/fleet/servers/sha256.hpp"
+#include "libsieve/util/text/json_text.hpp"
 #include "libsieve/util/text/printable.hpp"
 #include "xdp-sieve-fleet/xdp-sieve/fleet_arguments.hpp"
 #include "xdp-sieve-fleet/xdp-sieve/fleet_commands.hpp"
@@ -112,14 +112,14 @@ nlohmann::json to_json(const fleet::FleetAccess& access, const fleet::FleetStatu
         {"manifest", nullptr},   {"rollout", nullptr},        {"fault", nullptr}};
     if (status.fault) out["fault"] = status.fault->message;
     if (const auto& manifest = status.published.manifest) {
-        out["manifest"] = nlohmann::json::parse(fleet::manifest_text(manifest->manifest));
+        out["manifest"] = parse_json(fleet::manifest_text(manifest->manifest));
         out["manifest"]["digest"] = manifest->digest;
         out["manifest"]["signers"] = manifest->signers;
     }
     if (const auto& rollout = status.published.rollout)
-        out["rollout"] = nlohmann::json::parse(fleet::rollout_text(*rollout));
+        out["rollout"] = parse_json(fleet::rollout_text(*rollout));
     for (const fleet::NodeReport& node : status.nodes)
-        out["nodes"].push_back(nlohmann::json::parse(fleet::report_text(node)));
+        out["nodes"].push_back(parse_json(fleet::report_text(node)));
     out["unreadable"] = status.unreadable;
     return out;
 }
@@ -151,7 +151,7 @@ Result<Exit> run_hold(const FleetCommand& arguments, fleet::Hold hold, Context& 
     SIEVE_ASSIGN(const fleet::RolloutRecord record, fleet::hold_rollout(access, hold));
     context.changed = true;
     if (context.json)
-        print_out("{}\n", json_text(nlohmann::json::parse(fleet::rollout_text(record))));
+        print_out("{}\n", json_text(parse_json(fleet::rollout_text(record))));
     else if (!context.quiet)
         print_out("fleet {}: the rollout of {} is {} at stage {}\n", access.fleet,
                   short_digest(record.manifest), fleet::rollout_state_name(record.state), record.stage + 1);
@@ -165,7 +165,7 @@ Result<Exit> run_rollback(const FleetCommand& arguments, Context& context) {
     SIEVE_ASSIGN(const fleet::SignedManifest published, fleet::roll_back(access, key, arguments.to, valid));
     context.changed = true;
     if (context.json) {
-        nlohmann::json out = nlohmann::json::parse(fleet::manifest_text(published.manifest));
+        nlohmann::json out = parse_json(fleet::manifest_text(published.manifest));
         out["digest"] = published.digest;
         print_out("{}\n", json_text(out));
     } else if (!context.quiet) {
@@ -182,7 +182,7 @@ Result<Exit> run_renew(const FleetCommand& arguments, Context& context) {
     SIEVE_ASSIGN(const fleet::SignedManifest published, fleet::renew(access, key, valid));
     context.changed = true;
     if (context.json) {
-        nlohmann::json out = nlohmann::json::parse(fleet::manifest_text(published.manifest));
+        nlohmann::json out = parse_json(fleet::manifest_text(published.manifest));
         out["digest"] = published.digest;
         print_out("{}\n", json_text(out));
     } else if (!context.quiet) {

@@ -9,9 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "front-end/console/format.hpp"
-#include "front-end/console/json_text.hpp"
 #include "front-end/console/output.hpp"
 #include "libsieve/fleet/publish.hpp"
+#include "libsieve/util/text/json_text.hpp"
 #include "xdp-sieve-fleet/xdp-sieve/fleet_arguments.hpp"
 #include "xdp-sieve-fleet/xdp-sieve/fleet_commands.hpp"
 #include "xdp-sieve/arguments/command.hpp"
@@ -73,7 +73,7 @@ void print(const fleet::Published& published, const Context& context) {
     const fleet::Manifest& manifest = published.manifest.manifest;
     if (context.json) {
         // The manifest's text is JSON already.
-        nlohmann::json out = nlohmann::json::parse(fleet::manifest_text(manifest));
+        nlohmann::json out = parse_json(fleet::manifest_text(manifest));
         out["digest"] = published.manifest.digest;
         nlohmann::json uploaded = nlohmann::json::array();
         for (const fleet::PublishedSet& one : published.sets)

@@ -14,7 +14,6 @@
 #include <nlohmann/json.hpp>
 
 #include "front-end/console/format.hpp"
-#include "front-end/console/json_text.hpp"
 #include "front-end/console/output.hpp"
 #include "libsieve/service/config/values/configuration.hpp"
 #include "libsieve/service/contact/manager.hpp"
@@ -22,6 +21,7 @@
 #include "libsieve/service/state/refusals.hpp"
 #include "libsieve/service/state/state_directory.hpp"
 #include "libsieve/util/text/closest_word.hpp"
+#include "libsieve/util/text/json_text.hpp"
 #include "libsieve/util/text/printable.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 #include "xdp-sieve/arguments/managed_hook.hpp"

@@ -11,7 +11,6 @@
 #include <fmt/core.h>
 
 #include "front-end/console/format.hpp"
-#include "front-end/console/json_text.hpp"
 #include "front-end/console/output.hpp"
 #include "front-end/console/remedy.hpp"
 #include "libsieve/control/access/hold_lock.hpp"
@@ -26,6 +25,7 @@
 #include "libsieve/service/reconcile/cycle.hpp"
 #include "libsieve/service/reconcile/list_owner.hpp"
 #include "libsieve/service/reconcile/lockout.hpp"
+#include "libsieve/util/text/json_text.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 #include "xdp-sieve/arguments/safety_arguments.hpp"
 #include "xdp-sieve/reports/apply_report.hpp"

@@ -16,7 +16,6 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "front-end/console/json_text.hpp"
 #include "front-end/console/output.hpp"
 #include "libsieve/service/config/configuration_reader.hpp"
 #include "libsieve/service/config/values/duration.hpp"
@@ -25,6 +24,7 @@
 #include "libsieve/service/live/take_bans.hpp"
 #include "libsieve/util/files/input.hpp"
 #include "libsieve/util/results/unfinished.hpp"
+#include "libsieve/util/text/json_text.hpp"
 #include "libsieve/util/text/printable.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 #include "xdp-sieve/arguments/managed_hook.hpp"

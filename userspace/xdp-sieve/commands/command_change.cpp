@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "front-end/console/format.hpp"
-#include "front-end/console/json_text.hpp"
 #include "front-end/console/output.hpp"
 #include "front-end/hook_argument.hpp"
 #include "libsieve/control/keys/change_keys.hpp"
@@ -17,6 +16,7 @@
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/kernel/host/libbpf_log.hpp"
 #include "libsieve/service/config/values/duration.hpp"
+#include "libsieve/util/text/json_text.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 #include "xdp-sieve/arguments/key_arguments.hpp"
 #include "xdp-sieve/arguments/managed_hook.hpp"

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "front-end/console/json_text.hpp"
 #include "front-end/console/output.hpp"
 #include "front-end/console/remedy.hpp"
 #include "front-end/edit_argument.hpp"
@@ -15,6 +14,7 @@
 #include "libsieve/control/table/edit_table.hpp"
 #include "libsieve/control/table/replies.hpp"
 #include "libsieve/kernel/host/libbpf_log.hpp"
+#include "libsieve/util/text/json_text.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 #include "xdp-sieve/arguments/geo_data.hpp"
 #include "xdp-sieve/arguments/managed_hook.hpp"

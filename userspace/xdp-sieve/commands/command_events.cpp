@@ -11,7 +11,6 @@
 #include <sieve/event.h>
 
 #include "front-end/console/format.hpp"
-#include "front-end/console/json_text.hpp"
 #include "front-end/console/output.hpp"
 #include "front-end/hook_argument.hpp"
 #include "libsieve/control/query/listen.hpp"
@@ -19,6 +18,7 @@
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/kernel/host/libbpf_log.hpp"
 #include "libsieve/packets/capture_writer.hpp"
+#include "libsieve/util/text/json_text.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 #include "xdp-sieve/arguments/interrupt.hpp"
 #include "xdp-sieve/arguments/packet_key.hpp"

@@ -10,13 +10,13 @@
 #include <nlohmann/json.hpp>
 
 #include "front-end/console/format.hpp"
-#include "front-end/console/json_text.hpp"
 #include "front-end/console/output.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/kinds/blocked/blocked_plan.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/image/image.hpp"
+#include "libsieve/util/text/json_text.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 
 namespace sieve::cli {

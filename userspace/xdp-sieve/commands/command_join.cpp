@@ -5,13 +5,13 @@
 
 #include <fmt/core.h>
 
-#include "front-end/console/json_text.hpp"
 #include "front-end/console/output.hpp"
 #include "front-end/console/remedy.hpp"
 #include "front-end/hook_argument.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/control/table/rejoin.hpp"
 #include "libsieve/kernel/host/libbpf_log.hpp"
+#include "libsieve/util/text/json_text.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 #include "xdp-sieve/arguments/geo_data.hpp"
 #include "xdp-sieve/arguments/managed_hook.hpp"

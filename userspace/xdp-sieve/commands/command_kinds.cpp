@@ -5,9 +5,9 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "front-end/console/json_text.hpp"
 #include "front-end/console/output.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
+#include "libsieve/util/text/json_text.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 
 namespace sieve::cli {

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "front-end/console/format.hpp"
-#include "front-end/console/json_text.hpp"
 #include "front-end/console/output.hpp"
 #include "front-end/console/remedy.hpp"
 #include "front-end/hook_argument.hpp"
@@ -14,6 +13,7 @@
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/control/table/apply.hpp"
 #include "libsieve/kernel/host/libbpf_log.hpp"
+#include "libsieve/util/text/json_text.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 #include "xdp-sieve/arguments/geo_data.hpp"
 #include "xdp-sieve/arguments/managed_hook.hpp"

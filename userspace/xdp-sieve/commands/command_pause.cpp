@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "front-end/console/json_text.hpp"
 #include "front-end/console/output.hpp"
 #include "front-end/hook_argument.hpp"
 #include "libsieve/control/access/hold_lock.hpp"
@@ -21,6 +20,7 @@
 #include "libsieve/service/contact/manager.hpp"
 #include "libsieve/service/state/pauses.hpp"
 #include "libsieve/util/results/unfinished.hpp"
+#include "libsieve/util/text/json_text.hpp"
 #include "libsieve/util/text/printable.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 #include "xdp-sieve/arguments/managed_hook.hpp"

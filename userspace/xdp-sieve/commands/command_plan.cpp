@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "front-end/console/format.hpp"
-#include "front-end/console/json_text.hpp"
 #include "front-end/console/output.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/kinds/plan.hpp"
+#include "libsieve/util/text/json_text.hpp"
 #include "libsieve/util/text/number.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 

@@ -9,7 +9,6 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "front-end/console/json_text.hpp"
 #include "front-end/console/output.hpp"
 #include "front-end/hook_argument.hpp"
 #include "libsieve/feeds/feed.hpp"
@@ -17,6 +16,7 @@
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/image/image.hpp"
+#include "libsieve/util/text/json_text.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 #include "xdp-sieve/arguments/key_arguments.hpp"
 #include "xdp-sieve/reports/explain_report.hpp"

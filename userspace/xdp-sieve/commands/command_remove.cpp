@@ -5,12 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "front-end/console/format.hpp"
-#include "front-end/console/json_text.hpp"
 #include "front-end/console/output.hpp"
 #include "front-end/hook_argument.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/control/table/remove.hpp"
 #include "libsieve/kernel/host/libbpf_log.hpp"
+#include "libsieve/util/text/json_text.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 #include "xdp-sieve/arguments/managed_hook.hpp"
 #include "xdp-sieve/arguments/safety_arguments.hpp"

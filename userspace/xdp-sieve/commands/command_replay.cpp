@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include "front-end/console/format.hpp"
-#include "front-end/console/json_text.hpp"
 #include "front-end/console/output.hpp"
 #include "front-end/hook_argument.hpp"
 #include "front-end/set_argument.hpp"
@@ -19,6 +18,7 @@
 #include "libsieve/kernel/host/libbpf_log.hpp"
 #include "libsieve/kernel/maps/stats.hpp"
 #include "libsieve/packets/capture.hpp"
+#include "libsieve/util/text/json_text.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 #include "xdp-sieve/arguments/geo_data.hpp"
 #include "xdp-sieve/arguments/packet_key.hpp"

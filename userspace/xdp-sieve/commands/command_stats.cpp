@@ -7,13 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "front-end/console/format.hpp"
-#include "front-end/console/json_text.hpp"
 #include "front-end/console/output.hpp"
 #include "front-end/hook_argument.hpp"
 #include "libsieve/control/query/reset_counters.hpp"
 #include "libsieve/control/query/sample.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/kernel/host/libbpf_log.hpp"
+#include "libsieve/util/text/json_text.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 #include "xdp-sieve/arguments/watch.hpp"
 #include "xdp-sieve/reports/set_report.hpp"
@@ -25,11 +25,11 @@ namespace {
 
 using control::Sample;
 
-nlohmann::json to_json(const sieve_counter& counter) {
+nlohmann::json json_of(const sieve_counter& counter) {
     return {{"packets", counter.packets}, {"bytes", counter.bytes}};
 }
 
-nlohmann::json to_json(const Sample& sample) {
+nlohmann::json json_of(const Sample& sample) {
     const kernel::Stats stats = sample.counted();
     nlohmann::json sets = nlohmann::json::array();
     for (const control::SetStatus& set : sample.table.sets) {
@@ -41,7 +41,7 @@ nlohmann::json to_json(const Sample& sample) {
                              {"avoided", verified->counted.avoided},
                              {"rate", verified->rate()},
                              {"expected_rate", verified->expected_rate}};
-        if (const auto over = sample.over(set); over) row["over_limit"] = to_json(*over);
+        if (const auto over = sample.over(set); over) row["over_limit"] = json_of(*over);
         sets.push_back(std::move(row));
     }
     nlohmann::json outcomes;
@@ -51,10 +51,10 @@ nlohmann::json to_json(const Sample& sample) {
             {"program_id", sample.program_id},
             {"packets", sample.seen().packets},
             {"bytes", sample.seen().bytes},
-            {"passed", to_json(stats.passed)},
-            {"dropped", to_json(stats.dropped)},
-            {"redirected", to_json(stats.redirected)},
-            {"replied", to_json(stats.replied)},
+            {"passed", json_of(stats.passed)},
+            {"dropped", json_of(stats.dropped)},
+            {"redirected", json_of(stats.redirected)},
+            {"replied", json_of(stats.replied)},
             {"redirect_failed", stats.redirect_failed},
             {"by_default", stats.by_default()},
             {"default", action_name(sample.table.default_action)},
@@ -157,7 +157,7 @@ Result<Exit> run_stats(std::string interface, const std::string& hook, Watch wat
         if (context.json) {
             nlohmann::json out = {{"interfaces", nlohmann::json::array()}};
             if (resets) out["reset"] = true;
-            for (const Sample& sample : now) out["interfaces"].push_back(to_json(sample));
+            for (const Sample& sample : now) out["interfaces"].push_back(json_of(sample));
             // One line per round, so that a reader can follow.
             print_out("{}\n", watch.on() ? json_text(out, json_one_line) : json_text(out));
         } else {

@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "front-end/console/format.hpp"
-#include "front-end/console/json_text.hpp"
 #include "front-end/console/output.hpp"
 #include "front-end/hook_argument.hpp"
 #include "libsieve/control/query/status.hpp"
@@ -19,6 +18,7 @@
 #include "libsieve/kernel/host/libbpf_log.hpp"
 #include "libsieve/service/config/values/configuration.hpp"
 #include "libsieve/service/contact/manager.hpp"
+#include "libsieve/util/text/json_text.hpp"
 #include "libsieve/util/text/printable.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 #include "xdp-sieve/arguments/managed_hook.hpp"
@@ -40,7 +40,7 @@ std::uint64_t age(const SetStatus& set) {
     return now > built_at ? now - built_at : 0;
 }
 
-nlohmann::json to_json(const SetStatus& status) {
+nlohmann::json json_of(const SetStatus& status) {
     const sieve_file& file = status.filter.file;
     nlohmann::json out = {{"name", status.set.name},
                           {"slot", status.set.slot},
@@ -78,11 +78,11 @@ std::string joined_sets(const control::TableStatus& table) {
     return fmt::format("{} and {}", fmt::join(names, ", "), last);
 }
 
-std::int64_t seconds(std::chrono::nanoseconds time) {
+std::int64_t whole_seconds(std::chrono::nanoseconds time) {
     return std::chrono::ceil<std::chrono::seconds>(time).count();
 }
 
-nlohmann::json to_json(const HookStatus& status) {
+nlohmann::json json_of(const HookStatus& status) {
     nlohmann::json out = {{"interface", status.hook.interface.name},
                           {"hook", kernel::hook_point_name(status.hook.point)},
                           {"mode", mode_json(status.hook)},
@@ -97,12 +97,12 @@ nlohmann::json to_json(const HookStatus& status) {
     out["unreadable"] = unreadable_json(status.table.unreadable, status.counted());
     out["replies"] = action_name(status.table.replies);
     if (status.replies) out["flows"] = cli::to_json(*status.replies);
-    if (status.table.probation) out["probation"] = {{"seconds_left", seconds(*status.table.probation)}};
+    if (status.table.probation) out["probation"] = {{"seconds_left", whole_seconds(*status.table.probation)}};
     if (status.table.taken_back) out["taken_back"] = true;
     out["sampling"] = status.watching.sample;
     out["tally"] = status.watching.counts_keys;
     out["sets"] = nlohmann::json::array();
-    for (const SetStatus& set : status.table.sets) out["sets"].push_back(to_json(set));
+    for (const SetStatus& set : status.table.sets) out["sets"].push_back(json_of(set));
     return out;
 }
 
@@ -122,7 +122,7 @@ void print_table(const HookStatus& status) {
     if (status.replies) print_out("{}", describe(*status.replies, status.counted().replied));
     if (status.table.probation)
         print_out("  on probation: taken back in {} s unless `xdp-sieve confirm {}` keeps it\n",
-                  seconds(*status.table.probation), hook.interface.name);
+                  whole_seconds(*status.table.probation), hook.interface.name);
     if (status.table.taken_back)
         print_out("  the last change was not confirmed in time and was taken back\n");
     if (status.watching.sample != 0)
@@ -166,7 +166,7 @@ std::string foreign_text(const std::vector<control::ForeignProgram>& foreign) {
                        foreign.back().id);
 }
 
-nlohmann::json to_json(const service::watching::Manager& manager) {
+nlohmann::json json_of(const service::watching::Manager& manager) {
     nlohmann::json out = {{"pid", manager.pid},
                           {"started", manager.started},
                           {"state_directory", manager.state},
@@ -196,8 +196,8 @@ Result<Exit> run_status(const std::string& interface, const std::string& hook, c
     const bool paused = pauses && (interface.empty() ? pauses->any() : pauses->has(interface));
     if (context.json) {
         nlohmann::json out = {{"interfaces", nlohmann::json::array()}};
-        for (const HookStatus& status : overview.ours) out["interfaces"].push_back(to_json(status));
-        if (manager) out["manager"] = to_json(*manager);
+        for (const HookStatus& status : overview.ours) out["interfaces"].push_back(json_of(status));
+        if (manager) out["manager"] = json_of(*manager);
         if (paused) out["paused"] = {{"everywhere", pauses->everywhere}, {"interfaces", pauses->interfaces}};
         print_out("{}\n", json_text(out));
     } else {

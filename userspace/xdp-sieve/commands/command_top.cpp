@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "front-end/console/format.hpp"
-#include "front-end/console/json_text.hpp"
 #include "front-end/console/output.hpp"
 #include "front-end/hook_argument.hpp"
 #include "libsieve/control/query/top_keys.hpp"
@@ -15,6 +14,7 @@
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/kernel/host/libbpf_log.hpp"
 #include "libsieve/kernel/maps/sketch.hpp"
+#include "libsieve/util/text/json_text.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 #include "xdp-sieve/arguments/packet_key.hpp"
 #include "xdp-sieve/arguments/watch.hpp"

@@ -14,6 +14,7 @@
 #include "libsieve/fleet/servers/sha256.hpp"
 #include "libsieve/kernel/maps/set_table.hpp"
 #include "libsieve/service/monitor/words.hpp"
+#include "libsieve/util/text/json_text.hpp"
 #include "libsieve/util/text/printable.hpp"
 
 namespace sieve::fleet {
@@ -67,7 +68,7 @@ json to_json(const Manifest& manifest) {
 }
 
 std::string text_of(const json& value) {
-    return value.dump(-1, ' ', false, json::error_handler_t::replace);
+    return json_text(value, json_one_line);
 }
 
 // Reads one object field by field, and remembers the first thing that is wrong.
@@ -239,7 +240,7 @@ std::string manifest_text(const Manifest& manifest) {
 
 Result<Manifest> parse_manifest(const std::string& text) {
     if (text.size() > longest_manifest) return bad_input("manifest: longer than a manifest can be");
-    const json value = json::parse(text, nullptr, false);
+    const json value = parse_json(text);
     if (value.is_discarded()) return bad_input("manifest: expected JSON");
     std::string fault;
     Manifest manifest = read_manifest(value, fault);
@@ -269,7 +270,7 @@ Result<std::string> sign_manifest(const Manifest& manifest, const SigningKey& ke
 Result<SignedManifest> open_envelope(const std::string& envelope, const std::string& fleet,
                                      std::span<const PublicKey> pinned) {
     if (envelope.size() > 2 * longest_manifest) return no_envelope();
-    const json value = json::parse(envelope, nullptr, false);
+    const json value = parse_json(envelope);
     if (!value.is_object() || !value.contains("manifest") || !value["manifest"].is_string() ||
         !value.contains("signatures") || !value["signatures"].is_array())
         return no_envelope();

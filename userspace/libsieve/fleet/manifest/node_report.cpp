@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "libsieve/util/text/json_text.hpp"
+
 namespace sieve::fleet {
 
 // Each field is named once, here.
@@ -36,12 +38,12 @@ const char* node_state_name(NodeState state) {
 }
 
 std::string report_text(const NodeReport& report) {
-    return json(report).dump(-1, ' ', false, json::error_handler_t::replace);
+    return json_text(json(report), json_one_line);
 }
 
 Result<NodeReport> parse_report(const std::string& text) {
     try {
-        return json::parse(text).get<NodeReport>();
+        return parse_json(text).get<NodeReport>();
     } catch (const json::exception&) {
         return bad_input("a node's report cannot be understood");
     }

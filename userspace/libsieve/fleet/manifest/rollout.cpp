@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "libsieve/fleet/servers/sha256.hpp"
+#include "libsieve/util/text/json_text.hpp"
 #include "libsieve/util/text/number.hpp"
 
 namespace sieve::fleet {
@@ -51,12 +52,12 @@ std::string rollout_text(const RolloutRecord& record) {
                         {"stage", record.stage},
                         {"state", rollout_state_name(record.state)},
                         {"why", record.why}};
-    return value.dump(-1, ' ', false, json::error_handler_t::replace);
+    return json_text(value, json_one_line);
 }
 
 Result<RolloutRecord> parse_rollout(const std::string& text) {
     const auto fault = [] { return bad_input("the record of the rollout cannot be understood"); };
-    const json value = json::parse(text, nullptr, false);
+    const json value = parse_json(text);
     if (!value.is_object()) return fault();
     for (const char* name : {"by", "manifest", "state", "why"})
         if (!value.contains(name) || !value[name].is_string()) return fault();

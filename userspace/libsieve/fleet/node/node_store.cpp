@@ -20,6 +20,7 @@
 #include "libsieve/util/files/output.hpp"
 #include "libsieve/util/system/small_file.hpp"
 #include "libsieve/util/system/unique_fd.hpp"
+#include "libsieve/util/text/json_text.hpp"
 #include "libsieve/util/text/number.hpp"
 #include "libsieve/util/text/printable.hpp"
 
@@ -66,7 +67,7 @@ Result<NodeStore> NodeStore::open(const std::string& folder) {
 Result<std::optional<AcceptedManifest>> NodeStore::accepted() const {
     SIEVE_ASSIGN(const std::optional<std::string> text,
                  read_small_file(folder_ + "/accepted.json", longest_record));
-    const auto value = nlohmann::json::parse(text.value_or(""), nullptr, false);
+    const auto value = parse_json(text.value_or(""));
     if (!value.is_object() || !value.contains("serial") || !value["serial"].is_number_unsigned() ||
         !value.contains("digest") || !value["digest"].is_string())
         return std::nullopt;
@@ -87,7 +88,8 @@ Status NodeStore::accept(const AcceptedManifest& accepted) const {
                                   {"may_go_back", accepted.may_go_back},
                                   {"previous", accepted.previous},
                                   {"serial", accepted.serial}};
-    return write_output(folder_ + "/accepted.json", value.dump() + "\n", accepted_output, Replace::ours);
+    return write_output(folder_ + "/accepted.json", json_text(value, json_one_line) + "\n", accepted_output,
+                        Replace::ours);
 }
 
 std::string NodeStore::leads_to(const char* link) const {

@@ -11,6 +11,7 @@
 
 #include "libsieve/fleet/servers/sha256.hpp"
 #include "libsieve/service/download/url.hpp"
+#include "libsieve/util/text/json_text.hpp"
 #include "libsieve/util/text/printable.hpp"
 
 namespace sieve::fleet {
@@ -101,7 +102,7 @@ struct EtcdClient::State {
         call.url = url(path);
         call.headers = {"Content-Type: application/json"};
         if (!token.empty()) call.headers.push_back("Authorization: " + token);
-        call.body = body.dump();
+        call.body = json_text(body, json_one_line);
         call.timeout = settings.patience;
         return call;
     }
@@ -115,7 +116,7 @@ struct EtcdClient::State {
                 error = reply.error();
                 return std::nullopt;
             }
-            json answer = json::parse(reply->body, nullptr, false);
+            json answer = parse_json(reply->body);
             if (reply->status == ok && answer.is_object() && !answer.contains("error")) return answer;
             const auto code = answer.is_object() ? number(answer, "code") : 0;
             const std::string said = answer.is_object() ? text(answer, "message") : std::string();
@@ -148,7 +149,7 @@ struct EtcdClient::State {
         const Result<HttpReply> reply =
             http.call(post(path, {{"name", settings.user}, {"password", settings.password}}));
         if (!reply) return reply.error();
-        const json answer = json::parse(reply->body, nullptr, false);
+        const json answer = parse_json(reply->body);
         if (reply->status == ok && answer.is_object()) token = text(answer, "token");
         if (!token.empty()) return std::nullopt;
         return Error{ErrorKind::bad_input,
@@ -265,7 +266,7 @@ class WatchLines {
   private:
     bool read(const std::string& line) {
         if (line.empty()) return true;
-        const json value = json::parse(line, nullptr, false);
+        const json value = parse_json(line);
         if (!value.is_object()) return stop("expected a watch of etcd's v3 gateway");
         if (value.contains("error")) return stop(printable(text(part(value, "error"), "message")));
         const json& result = part(value, "result");

@@ -20,6 +20,8 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "libsieve/util/text/json_text.hpp"
+
 namespace sieve::service::watching {
 
 namespace {
@@ -49,8 +51,8 @@ std::optional<Manager> read_note(int file) {
     try {
         const std::string_view all(text.data(), static_cast<std::size_t>(length));
         const std::size_t line = std::min(all.find('\n'), all.size());
-        const json note = json::parse(all.substr(0, line));
-        const json standing = json::parse(all.substr(line), nullptr, false);
+        const json note = parse_json(all.substr(0, line));
+        const json standing = parse_json(all.substr(line));
         return Manager{.pid = note.at("pid").get<pid_t>(),
                        .started = note.at("started").get<std::int64_t>(),
                        .listen = note.at("listen").get<std::string>(),
@@ -67,7 +69,7 @@ std::string text_of(const Manager& manager) {
     const json note = {{"pid", manager.pid},         {"started", manager.started},
                        {"listen", manager.listen},   {"state", manager.state},
                        {"version", manager.version}, {"configuration", manager.configuration}};
-    return note.dump(-1, ' ', true, json::error_handler_t::replace) + "\n";
+    return json_line(note) + "\n";
 }
 
 bool same_file(int file, const std::string& path) {
@@ -186,8 +188,7 @@ Result<ManagerNote> ManagerNote::leave(const Manager& manager, const std::string
 }
 
 Status ManagerNote::update(const std::string& standing) {
-    const std::string text =
-        json(standing.substr(0, longest_standing)).dump(-1, ' ', true, json::error_handler_t::replace);
+    const std::string text = json_line(standing.substr(0, longest_standing));
     const auto begin = static_cast<off_t>(first_line_);
     const auto length = static_cast<ssize_t>(text.size());
     if (::pwrite(held_.get(), text.data(), text.size(), begin) != length ||

@@ -7,6 +7,7 @@
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/service/monitor/problems.hpp"
+#include "libsieve/util/text/json_text.hpp"
 
 namespace sieve::service::watching {
 
@@ -178,7 +179,7 @@ std::string status_json(const Snapshot& snapshot) {
                         {"resident_bytes", snapshot.process.resident_bytes},
                         {"open_files", snapshot.process.open_files}}}};
     // Names and messages may hold any bytes.
-    return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+    return json_text(all) + "\n";
 }
 
 } // namespace sieve::service::watching

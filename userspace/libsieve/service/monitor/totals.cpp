@@ -8,6 +8,8 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "libsieve/util/text/json_text.hpp"
+
 namespace sieve::service::watching {
 
 namespace {
@@ -249,13 +251,13 @@ std::string Totals::text(const std::string& boot) const {
                         {"seen", state.seen}});
     const json all = {
         {"counters", text_version}, {"boot", boot}, {"hooks", std::move(hooks)}, {"sets", std::move(sets)}};
-    return all.dump(-1, ' ', true, json::error_handler_t::replace) + "\n";
+    return json_line(all) + "\n";
 }
 
 Result<Totals> Totals::read(const std::string& text, const std::string& boot) {
     Totals totals;
     try {
-        const json all = json::parse(text);
+        const json all = parse_json(text);
         if (all.at("counters").get<int>() != text_version)
             return bad_input(fmt::format("counters of version {}, expected {}", all.at("counters").get<int>(),
                                          text_version));

@@ -25,6 +25,7 @@
 #include "libsieve/service/sandbox/child_messages.hpp"
 #include "libsieve/util/system/unique_fd.hpp"
 #include "libsieve/util/system/write_all.hpp"
+#include "libsieve/util/text/json_text.hpp"
 #include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service {
@@ -241,7 +242,7 @@ class Child {
         line_ += bytes;
         for (std::size_t end = 0; (end = line_.find('\n')) != std::string::npos; line_.erase(0, end + 1)) {
             const std::string line = line_.substr(0, end);
-            const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
+            const nlohmann::json json = parse_json(line);
             if (json.is_object() && json.contains("at") && json["at"].is_string())
                 end_.at = printable(json["at"].get<std::string>(), longest_words);
             else if (json.is_object() && json.contains("share"))

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "libsieve/util/results/error_kind.hpp"
+#include "libsieve/util/text/json_text.hpp"
 #include "libsieve/util/text/printable.hpp"
 
 // What nlohmann's macros need to know about the fields' types. Each field of a message is named once, below.
@@ -140,7 +141,7 @@ constexpr const char* word(const WorkDone&) {
 
 // For terminals, and for whoever reads the line: any bytes may be in a message.
 std::string one_line(const json& message) {
-    return message.dump(-1, ' ', true, json::error_handler_t::replace);
+    return json_line(message);
 }
 
 template <class Order>
@@ -215,7 +216,7 @@ template std::string write_report(const WorkDone&);
 template <class Done>
 tl::expected<Done, GatherFailure> read_report(const std::string& line) {
     try {
-        const json report = json::parse(line);
+        const json report = parse_json(line);
         if (const auto failed = report.find("failed"); failed != report.end())
             return tl::unexpected(failure_of(*failed));
         Done done = report.at(word(Done{})).template get<Done>();
@@ -238,7 +239,7 @@ std::string write_order(const ConfinedOrder& order) {
 
 Result<ConfinedOrder> read_order(std::string_view text) {
     try {
-        const json from = json::parse(text);
+        const json from = parse_json(text);
         ConfinedOrder order{from.at("confinement").get<Confinement>(), {}};
         if (take<FetchOrder>(from, order) || take<CommandOrder>(from, order) ||
             take<ListOrder>(from, order) || take<ReadOrder>(from, order) || take<BuildOrder>(from, order) ||

@@ -10,6 +10,7 @@
 #include "libsieve/service/sources/crowdsec_api.hpp"
 #include "libsieve/util/system/memory_file.hpp"
 #include "libsieve/util/system/unique_fd.hpp"
+#include "libsieve/util/text/json_text.hpp"
 #include "libsieve/util/text/version.hpp"
 
 namespace sieve::service::live {
@@ -44,7 +45,7 @@ std::string usage_metrics_json(const UsageReport& report) {
                       {"feature_flags", json::array()},
                       {"utc_startup_timestamp", seconds_of(report.started.time_since_epoch())},
                       {"metrics", json::array({std::move(metrics)})}};
-    return json{{"remediation_components", json::array({std::move(component)})}}.dump();
+    return json_text(json{{"remediation_components", json::array({std::move(component)})}}, json_one_line);
 }
 
 Status send_usage_metrics(const CrowdsecSpec& source, const UsageReport& report,

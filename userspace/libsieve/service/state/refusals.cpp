@@ -10,6 +10,7 @@
 
 #include "libsieve/util/files/output.hpp"
 #include "libsieve/util/system/small_file.hpp"
+#include "libsieve/util/text/json_text.hpp"
 
 namespace sieve::service {
 
@@ -39,7 +40,7 @@ std::optional<RefusedList> read_refusal(const std::string& folder, const std::st
     const auto text = read_small_file(path_of(folder, set), longest_file);
     if (!text || !*text) return std::nullopt;
     try {
-        RefusedList list = json::parse(**text).get<RefusedList>();
+        RefusedList list = parse_json(**text).get<RefusedList>();
         return list.digest.empty() ? std::nullopt : std::optional(std::move(list));
     } catch (const json::exception&) {
         return std::nullopt;
@@ -47,7 +48,7 @@ std::optional<RefusedList> read_refusal(const std::string& folder, const std::st
 }
 
 Status write_refusal(const std::string& folder, const std::string& set, const RefusedList& list) {
-    const std::string text = json(list).dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+    const std::string text = json_text(json(list)) + "\n";
     return write_output(path_of(folder, set), text, refusal_output, Replace::anything);
 }
 

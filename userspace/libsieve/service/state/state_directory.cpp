@@ -27,6 +27,7 @@
 #include "libsieve/util/files/output.hpp"
 #include "libsieve/util/system/boot_id.hpp"
 #include "libsieve/util/system/small_file.hpp"
+#include "libsieve/util/text/json_text.hpp"
 #include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service {
@@ -215,7 +216,7 @@ void leave_note(const std::string& path) {
 }
 
 std::string text_of(const json& value) {
-    return value.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+    return json_text(value) + "\n";
 }
 
 // A folder or a pipe at the path would be in the way for ever. A folder with content is somebody's.
@@ -236,7 +237,7 @@ bool is_identity(const std::string& text) {
 // Nothing for a text that is no record.
 std::optional<SetRecord> record_of(const std::string& text) {
     try {
-        SetRecord record = json::parse(text).get<SetRecord>();
+        SetRecord record = parse_json(text).get<SetRecord>();
         if (!is_identity(record.identity)) return std::nullopt;
         return record;
     } catch (const json::exception&) {
@@ -718,7 +719,7 @@ Status StateDirectory::complete_commit(const std::string& root) const {
     if (text && !*text) return {};
     std::map<std::string, SetRecord> records;
     if (text) try {
-            records = json::parse(**text).get<std::map<std::string, SetRecord>>();
+            records = parse_json(**text).get<std::map<std::string, SetRecord>>();
         } catch (const json::exception&) { // damaged: no record was replaced by what it says
             records.clear();
         }
@@ -829,7 +830,7 @@ StateDirectory::hooks(const std::function<void(const std::string& text)>& remark
     const std::string now = boot_id();
     std::vector<ManagedHook> hooks;
     try {
-        const json all = json::parse(**text);
+        const json all = parse_json(**text);
         for (const json& hook : all) {
             const std::string boot = hook.value("boot", now); // earlier releases did not note it
             if (boot != now && !boot.empty() && !now.empty()) continue;

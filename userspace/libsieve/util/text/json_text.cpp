@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "front-end/console/json_text.hpp"
+#include "libsieve/util/text/json_text.hpp"
 
-namespace sieve::cli {
+namespace sieve {
 
-// This is no template in the header: the code that makes text takes as long to compile as the rest of a
-// command.
 std::string json_text(const nlohmann::json& value, int indent) {
     return value.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -13,4 +11,12 @@ std::string json_text(const nlohmann::ordered_json& value, int indent) {
     return value.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-} // namespace sieve::cli
+std::string json_line(const nlohmann::json& value) {
+    return value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+}
+
+nlohmann::json parse_json(std::string_view text) {
+    return nlohmann::json::parse(text, nullptr, false);
+}
+
+} // namespace sieve
