@@ -22,7 +22,7 @@ LINES = 4000
 
 # What begins at the margin inside an anonymous namespace: a type, a function, or a constant. Nothing is indented there.
 TYPE = re.compile(r"(?:struct|class|enum(?: class)?) (\w+)\b|using (\w+) =")
-OTHER = re.compile(r"[\w\[][^(={;]*?\b(\w+)()(?: ?[(={;]|\[)")
+OTHER = re.compile(r"[\w\[][^(={;]*?(?<!<)\b(\w+)()(?: ?[(={;]|\[)")
 NO_NAME = re.compile(r"(?:using [\w: ]+;|namespace )|[A-Z_]+\(")  # GoogleTest's macros make names of their own
 CALL = re.compile(r"(?<!\.)(?<!->)(?<!std::)\b(\w+)\(")
 # Members, names of other namespaces, and names that GoogleTest prints.

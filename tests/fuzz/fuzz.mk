@@ -11,7 +11,8 @@ FUZZ_FLAGS  := -O0 -g1 -fno-omit-frame-pointer -Wall -Wextra -Werror \
                -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined $(FUZZ_COUNTERS)
 
 # The folders of libsieve that read untrusted input are built with the sanitizers. The code that they need comes from
-# the normal library, which saves most of the build time.
+# the normal library, which saves most of the build time. Its groups define again what is built here, which is linked
+# first and holds.
 FUZZ_ROOMS   := util keys feeds packets image
 FUZZ_LIB_SRC := $(shell find $(FUZZ_ROOMS:%=userspace/libsieve/%) -name '*.cpp') \
                 $(sort $(wildcard $(addprefix userspace/libsieve/filters/kinds/,*.cpp */*_kind.cpp exact/*.cpp)))
@@ -53,16 +54,19 @@ fuzz: fuzz-build
 fuzz-stack: $(B)/xdp-sieve $(BPF_OBJ)
 	TIME=$(or $(TIME),60) SEED=$${SEED:-$$(date +%s)} tests/selftests/stack.sh
 
+FUZZ_COMPILE = PRECOMPILED=$(PRECOMPILED) scripts/compile_group.sh $< $@ $(FUZZ_CXX) -iquote . $(CPPFLAGS) -std=c++20 \
+	$(FUZZ_FLAGS)
 $(FUZZ)/%.o: %.cpp
 	@mkdir -p $(@D)
-	$(FUZZ_CXX) $(CPPFLAGS) -std=c++20 $(FUZZ_FLAGS) -MMD -MP -c $< -o $@
+	$(FUZZ_COMPILE)
 
 $(FUZZ)/%.o: $(FUZZ)/%.cpp
-	PRECOMPILED=$(PRECOMPILED) scripts/compile_group.sh $< $@ $(FUZZ_CXX) -iquote . $(CPPFLAGS) -std=c++20 $(FUZZ_FLAGS)
+	$(FUZZ_COMPILE)
 
 # toml++ 3.3 assumes that no character lies between the blocks of its table of blanks, but U+03DA does. The comparison
 # that follows is right all the same.
 $(FUZZ)/userspace/libsieve/service/config/configuration_toml.o: FUZZ_FLAGS += -fno-sanitize=unreachable
+$(FUZZ)/userspace/libsieve/service/config/configuration_toml.o: PRECOMPILED :=
 
 # The packet path reads headers at any alignment, as BPF may.
 $(FUZZ_PARSERS): $(FUZZ)/tests/fuzz/packet_parser_%.o: tests/fuzz/packet_parser.c
@@ -86,6 +90,6 @@ $(filter-out $(FUZZ)/packet,$(FUZZ_BIN)): $(FUZZ)/libsieve.a
 $(FUZZ)/image $(FUZZ)/changes $(FUZZ)/set_argument $(FUZZ)/configuration: $(B)/libsieve.a
 
 $(FUZZ_BIN): $(FUZZ)/%: $(FUZZ)/tests/fuzz/%_fuzz.o
-	$(FUZZ_CXX) -fsanitize=fuzzer,address,undefined $(FUZZ_COUNTERS) $(FUZZ_LINK) $^ $(LIBS) -o $@
+	$(FUZZ_CXX) -fsanitize=fuzzer,address,undefined -Wl,-z,muldefs $(FUZZ_COUNTERS) $(FUZZ_LINK) $^ $(LIBS) -o $@
 
 -include $(FUZZ_LIB_OBJ:.o=.d) $(FUZZ_OWN_OBJ:.o=.d)

@@ -20,10 +20,10 @@ EditWord word_of(const control::ConditionPart& part) {
     return {part.name, part.value, false, part.help};
 }
 
-const std::string action_names = control::action_names();
+const std::string actions = control::action_names();
 
 const EditWord words_of_edits[] = {
-    {"action", action_names.c_str(), false, "what a match does"},
+    {"action", actions.c_str(), false, "what a match does"},
     {"redirect", "TARGET", false, "where matches are sent: an interface, or cpu:NUMBER"},
     {"limit", "PPS[/BURST]", false, "matches over it are dropped: packets a second, and at once"},
     {"replies", "pass|drop", false, "drop: what it drops stays dropped, even an answer to this host"},
@@ -37,7 +37,7 @@ const EditWord words_of_edits[] = {
 };
 
 const std::string expected_edit =
-    "expected action=" + action_names +
+    "expected action=" + actions +
     ", limit=PPS[/BURST], "
     "redirect=INTERFACE|cpu:NUMBER, replies=pass|drop, dport=PORTS, sport=PORTS, "
     "proto=PROTOCOLS, before=NAME, after=NAME, first or last";

@@ -109,10 +109,10 @@ SetOption option_of_part() {
     return {part.name, part.value, false, part.help, set_part<Part>};
 }
 
-const std::string action_names = control::action_names();
+const std::string actions = control::action_names();
 
 const SetOption own_options[] = {
-    {"action", action_names.c_str(), false, "what a match does",
+    {"action", actions.c_str(), false, "what a match does",
      [](SetArgument& set, const std::optional<std::string>& value) -> Status {
          SIEVE_ASSIGN(control::WantedAction action, control::parse_action(value.value_or("")));
          return set_one_action(set, std::move(action));

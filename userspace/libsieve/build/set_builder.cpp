@@ -66,7 +66,7 @@ struct Material {
 };
 
 // Hashes in memory: in hash_order, distinct.
-void take(Material& material, HugeArray<sieve_hash> hashes) {
+void take_hashes(Material& material, HugeArray<sieve_hash> hashes) {
     material.hashes = std::move(hashes);
     material.keys = material.hashes.size();
     material.sum = sum_of({material.hashes.data(), material.hashes.size()});
@@ -123,7 +123,7 @@ class KeySource final : public Source {
         Material material;
         material.fields = keys_.fields();
         material.entries = keys_.size();
-        take(material, distinct_hashes(keys_, secret.hash_key.data()));
+        take_hashes(material, distinct_hashes(keys_, secret.hash_key.data()));
         material.hashed = keys_.size();
         WitnessDraw witnesses(secret);
         witnesses.add(keys_);
@@ -276,7 +276,7 @@ class PrefixSource final : public Source {
             hashes[material.hashed++] = sieve_hash_prefix(upper, lower, length, secret.hash_key.data());
         });
         hashes.truncate(material.hashed);
-        take(material, distinct_hashes(std::move(hashes)));
+        take_hashes(material, distinct_hashes(std::move(hashes)));
         material.witnesses = address_witnesses(*plan_, witness_count(plan_->keys), fields_, secret.witnesses);
         material.is_member = asks_members(plan_, fields_);
         return material;
@@ -459,7 +459,7 @@ class KeyRangeSource final : public Source {
         for_each_index(plan_->stored.size(), [&](std::size_t i) {
             hashes[i] = sieve_hash_stored(&plan_->stored[i], secret.hash_key.data());
         });
-        take(material, distinct_hashes(std::move(hashes)));
+        take_hashes(material, distinct_hashes(std::move(hashes)));
         material.hashed = plan_->expanded;
         Witnesses witnesses(witness_count(plan_->stored.size()));
         std::mt19937_64 random(secret.witnesses);

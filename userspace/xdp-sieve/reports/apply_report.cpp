@@ -62,7 +62,7 @@ nlohmann::json action_to_json(const control::SetAction& action) {
     return out;
 }
 
-nlohmann::json to_json(const SetPlan& set) {
+nlohmann::json json_of(const SetPlan& set) {
     nlohmann::json out = {{"name", set.name},
                           {"comes", set.comes},
                           {"goes", set.goes},
@@ -110,7 +110,7 @@ nlohmann::json to_json(const HookPlan& plan) {
                           {"step", step_name(plan.step)},
                           {"paused", plan.paused},
                           {"sets", nlohmann::json::array()}};
-    for (const SetPlan& set : plan.sets) out["sets"].push_back(to_json(set));
+    for (const SetPlan& set : plan.sets) out["sets"].push_back(json_of(set));
     for (const service::WaitingSet& set : plan.waiting) {
         out["waiting"].push_back({{"name", set.name}});
         if (!set.behind.empty()) out["waiting"].back()["behind"] = set.behind;

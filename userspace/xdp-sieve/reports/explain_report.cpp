@@ -20,13 +20,13 @@ SetAction action_of(const control::SetAnswer& answer) {
     return control::action_of(answer.status.set);
 }
 
-const FilterKind& kind_of(const control::SetAnswer& answer) {
+const FilterKind& kind_of_set(const control::SetAnswer& answer) {
     return sieve::kind_of(answer.status.filter.lookup);
 }
 
 // Whether what matches the set is a member for certain.
 bool is_exact(const control::SetAnswer& answer) {
-    return answer.status.verified() || kind_of(answer).exact() != nullptr;
+    return answer.status.verified() || kind_of_set(answer).exact() != nullptr;
 }
 
 // Why the deciding set matches: "member", "false_positive", or "unknown".
@@ -44,7 +44,7 @@ std::string reason_text(const control::SetAnswer& answer, const std::optional<Se
     if (is_exact(answer)) {
         const std::string why = answer.status.verified()
                                     ? "the set is verified"
-                                    : fmt::format("kind {} is exact", kind_of(answer).facts().name);
+                                    : fmt::format("kind {} is exact", kind_of_set(answer).facts().name);
         if (!searched) return fmt::format("the key is a member: {}", why);
         return fmt::format("the key is a member: {}, but {}", why,
                            others.empty() ? "the list does not have it: the list has changed" : others);

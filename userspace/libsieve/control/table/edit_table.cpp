@@ -24,7 +24,7 @@ namespace {
 
 using Sets = std::vector<kernel::WantedSet>;
 
-std::ptrdiff_t find(const Sets& sets, const std::string& name) {
+std::ptrdiff_t position_of(const Sets& sets, const std::string& name) {
     return std::find_if(sets.begin(), sets.end(), [&](const auto& set) { return set.name == name; }) -
            sets.begin();
 }
@@ -42,7 +42,7 @@ Result<std::ptrdiff_t> index_of(Kernel& kernel, const kernel::Hook& hook, const 
     case Position::Where::after:
         break;
     }
-    const std::ptrdiff_t other = find(sets, position.other);
+    const std::ptrdiff_t other = position_of(sets, position.other);
     if (other == end)
         SIEVE_TRY(table_with(kernel, hook, position.other)); // the error names the sets in force
     return position.where == Position::Where::before ? other : other + 1;

@@ -47,7 +47,7 @@ bool is_type(std::string_view word) {
     return word == "ipv4" || word == "ipv6" || word == "asn";
 }
 
-std::optional<AddressRange> range_of(const Columns& row) {
+std::optional<AddressRange> range_of_row(const Columns& row) {
     const std::optional<WordAddress> first = address_of(row[start]);
     std::uint64_t count = 0;
     const char* const end = row[number].data() + row[number].size();
@@ -87,7 +87,7 @@ void read_delegations(std::string_view document, GeoSink& sink) {
         const bool summary = row[date] == "summary";
         const bool unused = row[status] == "available" || row[status] == "reserved";
         if (summary || row[type] == "asn" || (unused && is_type(row[type]))) continue;
-        const std::optional<AddressRange> range = range_of(row);
+        const std::optional<AddressRange> range = range_of_row(row);
         if (!range || !is_type(row[type])) {
             sink.refuse(at, fmt::format("found {}, expected REGISTRY|COUNTRY|ipv4|FIRST|COUNT|DATE|STATUS or "
                                         "REGISTRY|COUNTRY|ipv6|PREFIX|LENGTH|DATE|STATUS",

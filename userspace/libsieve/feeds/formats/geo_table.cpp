@@ -87,7 +87,7 @@ bool is_unknown(std::string_view text) {
     return std::ranges::find(words, text) != words.end();
 }
 
-std::optional<AddressRange> range_of(const Row& row, const Columns& columns) {
+std::optional<AddressRange> range_in(const Row& row, const Columns& columns) {
     if (columns.prefix == none) {
         const auto first = address_of(cell(row, columns.first));
         const auto last = address_of(cell(row, columns.last));
@@ -143,7 +143,7 @@ Status read_geo_table(std::string_view document, GeoSink& sink) {
                 return bad_input(fmt::format("found {}, {}", entry::quote(line), expected_rows));
             if (heading) continue;
         }
-        const std::optional<AddressRange> range = row ? range_of(*row, *columns) : std::nullopt;
+        const std::optional<AddressRange> range = row ? range_in(*row, *columns) : std::nullopt;
         const std::optional<GeoRecord> record = row ? record_of(*row, *columns) : std::nullopt;
         if (!range || !record)
             sink.refuse(at, fmt::format("found {}, expected addresses and a country's two letters or a "

@@ -34,7 +34,7 @@ std::size_t padded(std::size_t bytes) {
     return (bytes + record_step - 1) / record_step * record_step;
 }
 
-std::int64_t number_of(Time time) {
+std::int64_t milliseconds_of(Time time) {
     return time.time_since_epoch().count();
 }
 
@@ -146,8 +146,8 @@ std::string bytes_of(const std::vector<BanChange>& changes) {
         const std::string& reason = change.ban.reason;
         const BanRecord record{static_cast<std::uint64_t>(change.prefix.address >> 64),
                                static_cast<std::uint64_t>(change.prefix.address),
-                               number_of(change.ban.since),
-                               number_of(change.ban.until),
+                               milliseconds_of(change.ban.since),
+                               milliseconds_of(change.ban.until),
                                change.prefix.length,
                                static_cast<std::uint16_t>(change.step),
                                static_cast<std::uint32_t>(reason.size())};

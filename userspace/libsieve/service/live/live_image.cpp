@@ -115,7 +115,7 @@ Result<Swaps> swap_everywhere(control::Kernel& kernel, const std::string& set, c
 }
 
 // Null: this host does not depend on it.
-const ProtectedRange* protection_of(const TimedEntry& timed_entry,
+const ProtectedRange* protecting_range(const TimedEntry& timed_entry,
                                     const std::vector<ProtectedRange>& ranges) {
     const AddressRange range = timed_entry.prefix.range();
     const auto found = std::find_if(ranges.begin(), ranges.end(), [&](const ProtectedRange& one) {
@@ -170,7 +170,7 @@ std::vector<std::string> keep_out(std::vector<TimedEntry>& added, const SetConfi
     const std::vector<ProtectedRange> ranges = protected_ranges(set, protection);
     if (ranges.empty()) return kept_out;
     std::erase_if(added, [&](const TimedEntry& timed_entry) {
-        const ProtectedRange* found = protection_of(timed_entry, ranges);
+        const ProtectedRange* found = protecting_range(timed_entry, ranges);
         if (found != nullptr) kept_out.push_back(text_of(timed_entry, *found));
         return found != nullptr;
     });
@@ -182,7 +182,7 @@ KeptOut kept_out_of(const TimedList& list, const SetConfiguration& set, const Pr
     const std::vector<ProtectedRange> ranges = protected_ranges(set, protection);
     if (ranges.empty()) return kept_out;
     list.for_each([&](const TimedEntry& timed_entry) {
-        const ProtectedRange* found = protection_of(timed_entry, ranges);
+        const ProtectedRange* found = protecting_range(timed_entry, ranges);
         if (found == nullptr) return;
         kept_out.timed_entries.push_back(timed_entry);
         kept_out.texts.push_back(text_of(timed_entry, *found));

@@ -122,7 +122,7 @@ class Placement {
     std::vector<std::uint8_t> choice_;
 };
 
-Status check(const sieve_lookup& lookup, std::uint64_t lines) {
+Status check_lines(const sieve_lookup& lookup, std::uint64_t lines) {
     SIEVE_TRY(shape_of(lookup).check());
     if (lookup.buckets == 0 || lookup.buckets > SIEVE_DLEFT_MAX_LINES)
         return invalid_request(
@@ -254,7 +254,7 @@ void add_rates(DleftBucket& bucket, ClassSums& sums) {
 Result<DleftReport> place_dleft_shards(std::span<const sieve_hash> keys, const sieve_lookup& lookup,
                                        std::span<sieve_line> lines, std::uint32_t first, std::uint32_t count,
                                        const DleftOptions& options, const Progress& progress) {
-    SIEVE_TRY(check(lookup, lines.size()));
+    SIEVE_TRY(check_lines(lookup, lines.size()));
     std::vector<Result<DleftReport>> reports(count);
     PlacedKeys placed(keys.size(), progress);
     for_each_index(count, [&](std::size_t i) {
