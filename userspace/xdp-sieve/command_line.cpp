@@ -6,9 +6,6 @@
 #include <string>
 #include <string_view>
 
-#include <CLI/CLI.hpp>
-
-#include "libsieve/util/text/version.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 
 namespace sieve::cli {
@@ -33,26 +30,27 @@ bool is_common_command(std::string_view name) {
     return std::ranges::find(commands, name, &Command::name) != std::end(commands);
 }
 
-void define_command_line(CLI::App& app, Context& context, std::string_view only,
+Program xdp_sieve() {
+    return {"xdp-sieve",
+            "Packet filter for very large lists: 10^4 to 10^8 keys in a few bits each.\n"
+            "Exit codes: 0 done, 1 the answer is no, 2 usage, 3 bad input, 4 the kernel refused, 5 done, "
+            "but a later step failed; 2 to 4 changed nothing."};
+}
+
+void define_command_line(Program& program, Context& context, std::string_view only,
                          std::span<const Command> more) {
-    app.description(
-        "Packet filter for very large lists: 10^4 to 10^8 keys in a few bits each.\n"
-        "Exit codes: 0 done, 1 the answer is no, 2 usage, 3 bad input, 4 the kernel refused, 5 done, "
-        "but a later step failed; 2 to 4 changed nothing.");
-    app.name("xdp-sieve");
-    app.set_version_flag("--version", std::string("xdp-sieve ") + version);
-    app.require_subcommand(1);
-    app.get_formatter()->label("SUBCOMMAND", "COMMAND");
-    app.add_flag("--json", context.json, "print JSON, for machines");
-    app.add_flag("-q,--quiet", context.quiet, "print errors only, and what was asked for");
-    app.add_flag("-v,--verbose", context.verbose, "print what libbpf and the builder say on the way");
-    app.add_flag("--no-sandbox", context.no_sandbox,
+    program.require_command();
+    Arguments all = program.arguments();
+    all.add_flag("--json", context.json, "print JSON, for machines");
+    all.add_flag("-q,--quiet", context.quiet, "print errors only, and what was asked for");
+    all.add_flag("-v,--verbose", context.verbose, "print what libbpf and the builder say on the way");
+    all.add_flag("--no-sandbox", context.no_sandbox,
                  "for debugging: read lists in this process, not in a child without privileges");
     const bool is_named =
         is_common_command(only) || std::ranges::find(more, only, &Command::name) != more.end();
     for (const std::span<const Command> some : {std::span<const Command>(commands), more})
         for (const Command& one : some)
-            if (!is_named || one.name == only) one.add(app, context);
+            if (!is_named || one.name == only) one.add(program.app(), context);
 }
 
 } // namespace sieve::cli

@@ -5,11 +5,8 @@
 #include <span>
 #include <string_view>
 
+#include "front-end/console/program.hpp"
 #include "xdp-sieve/arguments/context.hpp"
-
-namespace CLI {
-class App;
-}
 
 namespace sieve::cli {
 
@@ -21,10 +18,13 @@ struct Command {
 // Whether this is a command that every xdp-sieve has.
 [[nodiscard]] bool is_common_command(std::string_view name);
 
-// Adds everything to `app`, and the commands `more`; of the commands, `only` the one of that name if there is
+// The program without arguments.
+[[nodiscard]] Program xdp_sieve();
+
+// Adds all arguments to it, and the commands `more`; of the commands, `only` the one of that name if there is
 // one, since all of them take a tenth of a command's start. Parsing runs the command, which leaves its exit
 // code in `context`.
-void define_command_line(CLI::App& app, Context& context, std::string_view only = {},
+void define_command_line(Program& program, Context& context, std::string_view only = {},
                          std::span<const Command> more = {});
 
 } // namespace sieve::cli

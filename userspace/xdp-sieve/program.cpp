@@ -13,7 +13,6 @@
 #include <string_view>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
 #include "front-end/completion.hpp"
@@ -27,27 +26,14 @@ namespace sieve::cli {
 
 namespace {
 
-std::vector<std::string> command_names(const CLI::App& app) {
-    std::vector<std::string> names;
-    for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
-    return names;
-}
-
-// The help command to suggest: that of the command that was being parsed.
-std::string help_of(const CLI::App& app) {
-    const auto chosen = app.get_subcommands();
-    return chosen.empty() ? "xdp-sieve --help"
-                          : fmt::format("xdp-sieve {} --help", chosen.front()->get_name());
-}
-
 bool is_interface(const std::string& name) {
     return ::if_nametoindex(name.c_str()) != 0;
 }
 
 // Says what is wrong with the command's name, which CLI11 does not. Empty if the name is right. The options
 // in front of the command take no values.
-std::string fault_of_command(const CLI::App& app, const std::vector<std::string>& words) {
-    const std::vector<std::string> names = command_names(app);
+std::string fault_of_command(const Program& program, const std::vector<std::string>& words) {
+    const std::vector<std::string> names = program.command_names();
     for (const std::string& word : words) {
         if (word.starts_with('-') && word != "-V") continue;
         if (std::ranges::find(names, word) == names.end())
@@ -58,21 +44,11 @@ std::string fault_of_command(const CLI::App& app, const std::vector<std::string>
     return {};
 }
 
-// The arguments of the chosen command without its options, as CLI11 has read them.
-std::vector<std::string> arguments_of(const CLI::App& command) {
-    std::vector<std::string> arguments;
-    for (const CLI::Option* option : command.get_options())
-        if (option->get_positional())
-            for (const std::string& word : option->results()) arguments.push_back(word);
-    return arguments;
-}
-
 // After a failure: the command that was probably meant.
-void print_what_was_meant(const CLI::App& app, const std::vector<std::string>& words) {
-    const auto chosen = app.get_subcommands();
-    if (chosen.empty()) return;
-    const std::string meant =
-        meant_instead(chosen.front()->get_name(), arguments_of(*chosen.front()), words, is_interface);
+void print_what_was_meant(const Program& program, const std::vector<std::string>& words) {
+    const std::string command = program.chosen_command();
+    if (command.empty()) return;
+    const std::string meant = meant_instead(command, program.chosen_arguments(), words, is_interface);
     if (!meant.empty()) print_error("xdp-sieve: {}\n", meant);
 }
 
@@ -85,33 +61,22 @@ std::string_view named_command(int argc, char** argv) {
 
 // Runs the command. The context then holds its exit code.
 void run(int argc, char** argv, std::span<const Command> more, Context& context) {
-    CLI::App app;
-    define_command_line(app, context, named_command(argc, argv), more);
+    Program program = xdp_sieve();
+    define_command_line(program, context, named_command(argc, argv), more);
 
     // What the shells' completion scripts run. No person types it, so the help does not show it.
     if (argc > 1 && std::string_view(argv[1]) == "complete") {
-        print_candidates(app, {argv + 2, argv + argc});
+        print_candidates(program.app(), {argv + 2, argv + argc});
         return;
     }
-    if (const std::string fault = fault_of_command(app, {argv + 1, argv + argc}); !fault.empty()) {
+    if (const std::string fault = fault_of_command(program, {argv + 1, argv + argc}); !fault.empty()) {
         print_error("xdp-sieve: {}\n", fault);
         context.exit = Exit::usage;
         return;
     }
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::CallForHelp&) {
-        print_out("{}", app.help());
-    } catch (const CLI::CallForVersion& error) {
-        print_out("{}\n", error.what());
-    } catch (const CLI::ParseError& error) {
-        const bool no_command = app.get_subcommands().empty() &&
-                                error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError);
-        print_error("xdp-sieve: {}; see `{}`\n", no_command ? "expected a command" : error.what(),
-                    help_of(app));
-        context.exit = Exit::usage;
-    }
-    if (context.exit != Exit::done && !context.changed) print_what_was_meant(app, {argv + 1, argv + argc});
+    if (const auto exit = program.parse(argc, argv)) context.exit = *exit;
+    if (context.exit != Exit::done && !context.changed)
+        print_what_was_meant(program, {argv + 1, argv + argc});
 }
 
 // An exception is a bug of ours or a shortage of memory. The context knows whether something was changed

@@ -18,16 +18,16 @@ namespace {
 // The real command line on a machine with two interfaces. eth0 has sets at two hooks.
 class Completion : public testing::Test {
   protected:
-    Completion() { define_command_line(app_, context_, {}, fleet_commands); }
+    Completion() { define_command_line(program_, context_, {}, fleet_commands); }
 
     [[nodiscard]] std::vector<std::string> texts(const std::vector<std::string>& words) const {
         std::vector<std::string> found;
-        for (const CompletionWord& candidate : complete(app_, words, machine_))
+        for (const CompletionWord& candidate : complete(program_.app(), words, machine_))
             found.push_back(candidate.text);
         return found;
     }
 
-    CLI::App app_;
+    Program program_ = xdp_sieve();
     Context context_;
     Surroundings machine_{[] {
                               return std::vector<std::string>{"eth0", "wg0"};
@@ -45,7 +45,7 @@ TEST_F(Completion, Commands) {
     EXPECT_EQ(texts({"re"}), (Texts{"replies", "remove", "resume", "replay"}));
     EXPECT_EQ(texts({"--json", "-q", "uo"}), Texts{});
     EXPECT_EQ(texts({"--json", "unl"}), Texts{"unload"});
-    EXPECT_EQ(texts({}).size(), app_.get_subcommands({}).size());
+    EXPECT_EQ(texts({}).size(), program_.command_names().size());
     EXPECT_EQ(texts({"nonsense", ""}), Texts{});
 }
 
@@ -157,7 +157,7 @@ TEST_F(Completion, KnowsEveryValue) {
         for (const CLI::App* one : app.get_subcommands([](const CLI::App*) { return true; }))
             self(*one, self);
     };
-    check(app_, check);
+    check(program_.app(), check);
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 #include "front-end/console/program.hpp"
 
 #include <exception>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
@@ -20,6 +21,32 @@ Program::Program(const std::string& name, const std::string& description)
 
 Program::~Program() = default;
 
+void Program::require_command() {
+    app_->require_subcommand(1);
+    app_->get_formatter()->label("SUBCOMMAND", "COMMAND");
+}
+
+std::vector<std::string> Program::command_names() const {
+    std::vector<std::string> names;
+    for (const CLI::App* command : std::as_const(*app_).get_subcommands({}))
+        names.push_back(command->get_name());
+    return names;
+}
+
+std::string Program::chosen_command() const {
+    const auto chosen = app_->get_subcommands();
+    return chosen.empty() ? std::string() : chosen.front()->get_name();
+}
+
+std::vector<std::string> Program::chosen_arguments() const {
+    std::vector<std::string> arguments;
+    for (const CLI::App* command : app_->get_subcommands())
+        for (const CLI::Option* option : std::as_const(*command).get_options())
+            if (option->get_positional())
+                arguments.insert(arguments.end(), option->results().begin(), option->results().end());
+    return arguments;
+}
+
 std::optional<Exit> Program::parse(int argc, char** argv) {
     try {
         app_->parse(argc, argv);
@@ -31,7 +58,13 @@ std::optional<Exit> Program::parse(int argc, char** argv) {
         print_out("{}\n", error.what());
         return Exit::done;
     } catch (const CLI::ParseError& error) {
-        print_error("{}: {}; see `{} --help`\n", app_->get_name(), error.what(), app_->get_name());
+        const std::string command = chosen_command();
+        const bool missing = command.empty() && app_->get_require_subcommand_min() > 0 &&
+                             error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError);
+        // The help of the command that was being parsed.
+        print_error("{}: {}; see `{}{}{} --help`\n", app_->get_name(),
+                    missing ? "expected a command" : error.what(), app_->get_name(),
+                    command.empty() ? "" : " ", command);
         return Exit::usage;
     }
 }

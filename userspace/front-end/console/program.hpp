@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// A program without commands: its arguments, and its way from main() to an exit code.
+// A program: its arguments, its commands if it has some, and its way from main() to an exit code.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "front-end/console/arguments.hpp"
 #include "front-end/console/exit_code.hpp"
@@ -20,12 +21,22 @@ class Program {
     Program& operator=(const Program&) = delete;
 
     [[nodiscard]] Arguments arguments() { return Arguments(app_.get()); }
-    // For completion.
+    // For commands (add_command()) and completion.
+    [[nodiscard]] CLI::App& app() { return *app_; }
     [[nodiscard]] const CLI::App& app() const { return *app_; }
 
-    // Sets the variables of the arguments. Prints help, the version, or what is wrong, and returns the exit
-    // code then.
+    // From now on, one of the commands must be named.
+    void require_command();
+    [[nodiscard]] std::vector<std::string> command_names() const;
+
+    // Sets the variables of the arguments, and runs the command that they name. Prints help, the version, or
+    // what is wrong, and returns the exit code then.
     [[nodiscard]] std::optional<Exit> parse(int argc, char** argv);
+
+    // After parse(): the command that was named. Empty if none was.
+    [[nodiscard]] std::string chosen_command() const;
+    // Its arguments without its options.
+    [[nodiscard]] std::vector<std::string> chosen_arguments() const;
 
   private:
     std::unique_ptr<CLI::App> app_;
