@@ -440,6 +440,7 @@ a_read_only_disk() {
     ban "$C" | grep -q "is banned, in force$" || fail "it is writable again"
     judged drop "$C"
     stop
+    rm -r "$(sed -n 's/.* is kept in memory, in \([^,]*\),.*/\1/p' "$WORK/said" | tail -n 1)"
     umount "$STATE"
 }
 
