@@ -97,8 +97,9 @@ END
 }
 has_action() { [ "$(of_set status live action)" = "$1" ]; }
 
-# Nothing may drop the stranger: the list that names it is counted, and the other one does not name it.
-gets_both_at_once() {
+# gets_both COMMAND: gives the set another list and another action, again and again; the command has the daemon take
+# them. Nothing may drop the stranger: the list that names it is counted, and the other one does not name it.
+gets_both() {
     local number
     fresh_lists
     service_manager
@@ -111,10 +112,10 @@ gets_both_at_once() {
     start_stream "$WORK/flows" "$WORK/report"
     for ((number = 0; number < MOVES; number++)); do
         another counted count
-        reload
+        "$1"
         await has_action count
         another foes drop
-        reload
+        "$1"
         await has_action drop
         stream_round
     done
@@ -122,8 +123,18 @@ gets_both_at_once() {
     stop
     if grep 'which did not come' "$WORK/said"; then fail "a list came without its action"; fi
 }
+both_at_once() { gets_both reload; }
+
+# At any moment on the way to both.
+die_in_the_middle() {
+    reload
+    sleep "0.0$((RANDOM % 10))"
+    die_and_start
+}
+both_after_a_kill() { gets_both die_in_the_middle; }
 
 ktap_run \
     "a live set in another's place, and back, $MOVES times under traffic" takes_the_place \
     "the same when the daemon was killed before" at_a_start \
-    "another list and another action come at once, $((2 * MOVES)) times under traffic" gets_both_at_once
+    "another list and another action come at once, $((2 * MOVES)) times under traffic" both_at_once \
+    "the same when the daemon is killed meanwhile" both_after_a_kill

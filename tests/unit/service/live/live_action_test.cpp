@@ -24,18 +24,21 @@ class LiveActionTest : public BansKeeperTest {
         return set;
     }
     // As the daemon's cycles do.
-    void cycle(const SetConfiguration& set, LiveUpdater* updater = nullptr) {
+    CycleReport run(const SetConfiguration& set, LiveUpdater* updater) {
         CycleOptions options{.ask = Ask::nothing, .on_failure = OnFailure::go_on, .sandbox = sandbox};
         options.catch_up = [&](const std::string& name, std::uint32_t map) {
             if (updater != nullptr && name == "block") updater->catch_up(map);
         };
         kernel.steps.clear();
-        const auto report = run_cycle(kernel, configuration_of(set), state, host, options, observer);
-        ASSERT_TRUE(report) << report.error().message;
-        for (const HookReport& hook : report->hooks) ASSERT_FALSE(hook.error) << hook.error->message;
-        if (updater == nullptr) return;
+        CycleReport report = run_cycle(kernel, configuration_of(set), state, host, options, observer).value();
+        if (updater == nullptr) return report;
         updater->reconcile_soon();
         settle(*updater);
+        return report;
+    }
+    void cycle(const SetConfiguration& set, LiveUpdater* updater = nullptr) {
+        for (const HookReport& hook : run(set, updater).hooks)
+            ASSERT_FALSE(hook.error) << hook.error->message;
     }
     std::unique_ptr<LiveUpdater> open_in_force(const SetConfiguration& set) {
         auto updater = open(set);
@@ -151,6 +154,18 @@ TEST_F(LiveActionTest, WhatWaitedIsInTheJournalAfterwards) {
     const auto updater = open(after);
     EXPECT_EQ(updater->state().entries, 1U);
     expect_in_force("192.0.2.2", "192.0.2.1", SIEVE_ACTION_DROP, "opened anew");
+}
+
+TEST_F(LiveActionTest, AHookThatRefusesBothGetsTheListInPlace) {
+    { const auto updater = open_in_force(before); }
+    files.feed("second.txt", {"192.0.2.2"});
+    const auto updater = read_anew(after);
+    kernel.before("replace", [](const std::string&) { return kernel_refused("Out of memory"); });
+    EXPECT_TRUE(run(after, updater.get()).hooks.at(0).error);
+    expect_in_force("192.0.2.2", "192.0.2.1", SIEVE_ACTION_DROP, "refused");
+    kernel.allow("replace");
+    cycle(after, updater.get());
+    expect_after("the next cycle");
 }
 
 TEST_F(LiveActionTest, AnotherReloadMeanwhile) {
