@@ -102,6 +102,20 @@ TEST_F(LiveActionTest, AProcessThatDiesLeavesBothOrNeither) {
     expect_after("it is followed again");
 }
 
+// Both are in force, and the record does not know it.
+TEST_F(LiveActionTest, AProcessThatDiesInTheCycleLeavesBoth) {
+    { const auto updater = open_in_force(before); }
+    files.feed("second.txt", {"192.0.2.2"});
+    { const auto updater = read_anew(after); }
+    const SetRecord record = *state.named("block");
+    cycle(after);
+    ASSERT_TRUE(state.commit("block", record));
+    const auto updater = read_anew(before);
+    expect_after("the list before is ready");
+    cycle(before, updater.get());
+    expect_before("the cycle");
+}
+
 TEST_F(LiveActionTest, ACycleThatDoesNotComeIsNotWaitedForAnyLonger) {
     { const auto updater = open_in_force(before); }
     files.feed("second.txt", {"192.0.2.2"});

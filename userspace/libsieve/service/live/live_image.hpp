@@ -72,6 +72,9 @@ enum class PutInForce : std::uint8_t {
     here,     // where the set is in force
     by_cycle, // which the last good image waits for
 };
+// SetRecord::action until then: none that a set can have. Whoever dies on the way does not know whether the
+// list or its action is in force.
+inline constexpr char action_to_come[] = "to come";
 
 // Stages the image with the list of write_next_list(), puts it in force, and makes it the last good one.
 // `sources` are those of the list. `before_commit` is given the image's identity when it is staged. After an
