@@ -297,8 +297,8 @@ class OnTheDaemon:
         addresses = self.draw_list(name)
         contents = self.model.contents[self.key(name)] = Contents(one.members(addresses)[""])
         contents.exceptions = list(old.exceptions)
-        # Where nobody knows of which sources a list is, and where it changes in place, any mixture may be in force.
-        if self.state_is_damaged or one.is_live(options):
+        # Where nobody knows of which sources a list is, any mixture may be in force.
+        if self.state_is_damaged:
             for both in (old, contents):
                 both.lists = old.lists + contents.lists
         self.resourced.add(name)

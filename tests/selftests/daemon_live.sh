@@ -81,6 +81,60 @@ die_and_start() {
 }
 at_a_start() { take_turns die_and_start; }
 
+# another LIST ACTION: configures a live set of this list with this action.
+another() {
+    cat >"$CONFIG" <<END
+[service]
+state-directory = "$STATE"
+[[interface]]
+name = "$IN_IF"
+sets = ["live"]
+[set.live]
+kind = "exact"
+sources = ["lists/$1.txt"]
+action = "$2"
+END
+}
+has_action() { [ "$(of_set status live action)" = "$1" ]; }
+
+# gets_both COMMAND: gives the set another list and another action, again and again; the command has the daemon take
+# them. Nothing may drop the stranger: the list that names it is counted, and the other one does not name it.
+gets_both() {
+    local number
+    fresh_lists
+    service_manager
+    echo "$MEMBER" >"$LISTS/foes.txt"
+    echo "$STRANGER" >"$LISTS/counted.txt"
+    another foes drop
+    start
+    await has_action drop
+    echo "kept pass pass udp $STRANGER $IN4 1 2" >"$WORK/flows"
+    start_stream "$WORK/flows" "$WORK/report"
+    for ((number = 0; number < MOVES; number++)); do
+        another counted count
+        "$1"
+        await has_action count
+        another foes drop
+        "$1"
+        await has_action drop
+        stream_round
+    done
+    stop_stream
+    stop
+    if grep 'which did not come' "$WORK/said"; then fail "a list came without its action"; fi
+}
+both_at_once() { gets_both reload; }
+
+# At any moment on the way to both.
+die_in_the_middle() {
+    reload
+    sleep "0.0$((RANDOM % 10))"
+    die_and_start
+}
+both_after_a_kill() { gets_both die_in_the_middle; }
+
 ktap_run \
     "a live set in another's place, and back, $MOVES times under traffic" takes_the_place \
-    "the same when the daemon was killed before" at_a_start
+    "the same when the daemon was killed before" at_a_start \
+    "another list and another action come at once, $((2 * MOVES)) times under traffic" both_at_once \
+    "the same when the daemon is killed meanwhile" both_after_a_kill

@@ -2,14 +2,17 @@
 #include "libsieve/service/config/configuration_text.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
+#include "libsieve/control/spec/set_action.hpp"
 #include "libsieve/service/config/configuration_fleet.hpp"
 #include "libsieve/service/config/configuration_interfaces.hpp"
 #include "libsieve/service/config/configuration_service.hpp"
 #include "libsieve/service/config/configuration_sets.hpp"
 #include "libsieve/service/config/toml_text.hpp"
+#include "libsieve/util/files/digest.hpp"
 
 namespace sieve::service {
 
@@ -55,6 +58,14 @@ std::string action_text(const SetConfiguration& set) {
     TomlText text;
     write_keys(action_keys(), text, set);
     return text.lines();
+}
+
+std::string action_digest(const Configuration& configuration, const SetConfiguration& set) {
+    std::set<std::string> natural;
+    for (const InterfaceConfiguration& entry : configuration.interfaces)
+        if (!set.action && std::ranges::find(entry.sets, set.name) != entry.sets.end())
+            natural.insert(control::action_name(control::natural_action(entry.default_action).action));
+    return digest_of(fmt::format("{}{}", action_text(set), fmt::join(natural, " ")));
 }
 
 } // namespace sieve::service

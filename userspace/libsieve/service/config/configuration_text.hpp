@@ -19,5 +19,7 @@ namespace sieve::service {
 
 // What becomes of a match, as text.
 [[nodiscard]] std::string action_text(const SetConfiguration& set);
+// The digest of that (SetRecord::action). Where the set does not say its action, its interfaces do.
+[[nodiscard]] std::string action_digest(const Configuration& configuration, const SetConfiguration& set);
 
 } // namespace sieve::service

@@ -333,7 +333,7 @@ void LiveSets::tell(const live::LiveEvent& event) {
                                 event.entries.value_or(0)),
                     fields);
         break;
-    case live::LiveEvent::What::of_new_sources: // a cycle gives the set its new action
+    case live::LiveEvent::What::of_new_sources: // the cycle
         new_images_ = true;
         set_event(troubles_changed_.get());
         break;

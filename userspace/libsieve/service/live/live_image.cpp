@@ -234,7 +234,7 @@ Status write_next_list(const TimedList& list, const StateDirectory& state, const
 
 Result<PublishedImage> publish_image(control::Kernel& kernel, const StateDirectory& state,
                                      const SetConfiguration& set, Image& image, std::uint64_t entries,
-                                     std::vector<SourceProvenance> sources,
+                                     std::vector<SourceProvenance> sources, PutInForce put_in_force,
                                      const std::function<Status(const std::string& identity)>& before_commit,
                                      const control::Observer& observer) {
     const sieve_file& file = image.file();
@@ -247,12 +247,16 @@ Result<PublishedImage> publish_image(control::Kernel& kernel, const StateDirecto
     record.expected_fpr = rate_from_bits(file.expected_fpr);
     record.built_at = std::time(nullptr);
     record.sources = std::move(sources);
-    if (const auto before = state.named(set.name)) record.action = before->action; // a cycle changes that
+    if (put_in_force == PutInForce::by_cycle)
+        record.action = action_to_come;
+    else if (const auto before = state.named(set.name))
+        record.action = before->action; // a cycle changes that
     PublishedImage done{.identity = record.identity, .everywhere = {}};
     const auto publish = [&]() -> Status {
         SIEVE_ASSIGN(const UniqueFd list, state.open_list(set.name, next_list));
         SIEVE_TRY(state.stage(set.name, image, list.get(), {}));
         SIEVE_TRY(before_commit(record.identity));
+        if (put_in_force == PutInForce::by_cycle) return {};
         SIEVE_ASSIGN(Swaps swaps, swap_everywhere(kernel, set.name,
                                                   state.image_path(set.name, record.identity), observer));
         if (!swaps.any) return swaps.all;

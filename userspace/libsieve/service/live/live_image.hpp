@@ -67,17 +67,25 @@ struct KeptOut {
 [[nodiscard]] Status write_next_list(const TimedList& list, const StateDirectory& state,
                                      const std::string& set);
 
-// Stages the image with the list of write_next_list(), swaps it in wherever the set is in force, and makes it
-// the last good one. `sources` are those of the list. `before_commit` is given the image's identity when it
-// is staged. After an error, the last good image is the one that was. Without one, some hooks may still have
-// another image.
+// Who puts a new image in force.
+enum class PutInForce : std::uint8_t {
+    here,     // where the set is in force
+    by_cycle, // which the last good image waits for
+};
+// SetRecord::action until then: none that a set can have. Whoever dies on the way does not know whether the
+// list or its action is in force.
+inline constexpr char action_to_come[] = "to come";
+
+// Stages the image with the list of write_next_list(), puts it in force, and makes it the last good one.
+// `sources` are those of the list. `before_commit` is given the image's identity when it is staged. After an
+// error, the last good image is the one that was. Without one, some hooks may still have another image.
 struct PublishedImage {
     std::string identity;
     Status everywhere; // the first error of a hook that has the set, and has not the new image
 };
 [[nodiscard]] Result<PublishedImage>
 publish_image(control::Kernel& kernel, const StateDirectory& state, const SetConfiguration& set, Image& image,
-              std::uint64_t entries, std::vector<SourceProvenance> sources,
+              std::uint64_t entries, std::vector<SourceProvenance> sources, PutInForce put_in_force,
               const std::function<Status(const std::string& identity)>& before_commit,
               const control::Observer& observer);
 

@@ -140,14 +140,20 @@ void LiveSet::note(Difference& difference, const Prefix& prefix, bool on) {
     if (!is_new && at->second != on) difference.erase(at); // there and back
 }
 
+Status LiveSet::append_to_journal(const EntryChange& change) {
+    if (!journal_) return {};
+    Status noted = journal_->append(change);
+    if (!noted) due(RebuildReason::unsaved);
+    return noted;
+}
+
 // What cannot be written does not come into force: after a crash, nobody would know of it. A new image goes
 // where it can be written, with a journal of its own.
 Status LiveSet::write_down(EntryChange change, LiveChange& report) {
-    if (journal_)
-        if (Status noted = journal_->append(change); !noted) {
-            due(RebuildReason::unsaved);
-            return noted;
-        }
+    if (waiting_)
+        waiting_->push_back(change);
+    else
+        SIEVE_TRY(append_to_journal(change));
     enter(change, report);
     if (rebuilding_) rebuilding_->since.push_back(std::move(change));
     return {};
@@ -263,6 +269,7 @@ Result<LiveChange> LiveSet::take(Part part, EntryChange change, bool whole_list)
             said_.refuse(part);
             return report;
         }
+        if (whole_list && comes_with_action(part)) wait_for_cycle();
         SIEVE_TRY(write_down(std::move(change), report));
     }
     if (whole_list || !is_same) nothing_is_refused(part);
@@ -360,7 +367,7 @@ void LiveSet::catch_up(std::uint32_t map_id) {
 
 void LiveSet::put_in_force(LiveChange& report) {
     const auto begin = std::chrono::steady_clock::now();
-    if (!base_.empty() && !lost_) {
+    if (!base_.empty() && !lost_ && !waiting_) {
         auto held = control::LiveFilters::hold(*kernel_, name(), observer_);
         const std::lock_guard lock(*mutex_);
         const control::KeyDifference latest = keys_of(pending_);
@@ -422,6 +429,25 @@ bool LiveSet::note_sources() {
     if (!state_->commit(name(), *record)) return false;
     sources_ = std::move(record->sources);
     return true;
+}
+
+// --- waiting for a cycle
+
+bool LiveSet::has_other_action() const {
+    const std::optional<SetRecord> record = state_->named(name());
+    return record && !record->action.empty() && !options_.action.empty() && record->action != options_.action;
+}
+
+// After a crash, the sources say again what no journal has, and what is in force is the list before.
+void LiveSet::wait_for_cycle() {
+    if (!waiting_) waiting_.emplace();
+}
+
+Result<LiveChange> LiveSet::stop_waiting() {
+    for (const EntryChange& change : *waiting_) SIEVE_TRY(append_to_journal(change));
+    waiting_.reset();
+    if (due_ == RebuildReason::other_action) due_.reset();
+    return reconcile();
 }
 
 // --- rebuilding
@@ -497,13 +523,14 @@ Result<LiveChange> LiveSet::finish_rebuild(Image image) {
     std::vector<SourceProvenance> sources = sources_now();
     Result<PublishedImage> published =
         publish_image(*kernel_, *state_, options_.set, image, rebuilding_->timed_entries, sources,
-                      start_journal, observer_);
+                      waiting_ ? PutInForce::by_cycle : PutInForce::here, start_journal, observer_);
     if (!published) {
         abandon_rebuild();
         return tl::unexpected(std::move(published.error()));
     }
     journal_ = std::move(journal);
     sources_ = std::move(sources);
+    if (waiting_) waiting_->clear(); // the image and its journal have them
     {
         const std::lock_guard lock(*mutex_);
         base_ = std::move(published->identity); // hooks with another image are found by reconcile()

@@ -20,6 +20,10 @@
 // lists and an image of them is built: a filter in force has every member that was known, and an image of
 // half a list has not.
 //
+// The list of new sources that has another action comes into force with it: a whole list that changes while
+// the action waits has no filter touched. An image of it becomes the last good one, and the next cycle brings
+// both at one commit.
+//
 // Not thread-safe, but for catch_up(). change(), reconcile() and finish_rebuild() block: they take the
 // controllers' lock. They belong to a thread of their own (live_updater.hpp has one).
 #pragma once
@@ -59,6 +63,7 @@ enum class RebuildReason : std::uint8_t {
     options,      // the set's options have changed
     unsaved,      // changes cannot be written where the image is
     unknown,      // the list was lost, or a filter in force is of another kind
+    other_action, // a cycle is to put the list in force, with the set's new action
     no_room,      // keys do not fit
     little_room,  // as many keys as have just come would not fit
     long_journal, // the list is better written as a whole
@@ -93,6 +98,7 @@ struct LiveSetOptions {
     SetConfiguration set;
     Protection protection{};
     bool in_force = false; // or should be: something that an empty filter must not take the place of
+    std::string action{};  // action_digest(); empty: nothing waits for it
 };
 
 class LiveSet {
@@ -123,6 +129,19 @@ class LiveSet {
     // Corrects the record. False: it cannot be written now.
     [[nodiscard]] bool note_sources();
 
+    // Whether another action is in force with the list than is configured.
+    [[nodiscard]] bool has_other_action() const;
+    // Whether a new list of the part is to come with it: the first one since the set was opened.
+    [[nodiscard]] bool comes_with_action(Part part) const { return !said_.has(part) && has_other_action(); }
+    // From here on, the list is for a cycle to put in force, and filters stay as they are.
+    void wait_for_cycle();
+    [[nodiscard]] bool waits_for_cycle() const { return waiting_.has_value(); }
+    // The list is that of the new sources: the image that the cycle is to take is due.
+    void list_is_ready() { due(RebuildReason::other_action); }
+    // The cycle has come, or is not waited for any longer. Error: the journal cannot be written, and the list
+    // waits.
+    [[nodiscard]] Result<LiveChange> stop_waiting();
+
     // Takes the change of a part into the list and the journal, and puts the difference in force. All
     // prefixes are single addresses. Those that this host depends on are left out. Error: the journal cannot
     // be written; nothing has changed then.
@@ -146,6 +165,7 @@ class LiveSet {
     // A rebuild: take the order, build, give the image back. Changes may go on meanwhile.
     [[nodiscard]] Result<RebuildOrder> begin_rebuild();
     // Stages the image, swaps it in wherever the set is in force, makes it the last good one, and reconciles.
+    // If the list waits for a cycle, the image only becomes the last good one.
     [[nodiscard]] Result<LiveChange> finish_rebuild(Image image);
     // The rebuild failed. It stays due.
     void abandon_rebuild();
@@ -179,6 +199,7 @@ class LiveSet {
     [[nodiscard]] std::optional<Refusal> guard(Part part, const EntryChange& change, bool whole_list) const;
     [[nodiscard]] std::optional<Refusal>
     unless_accepted(Refusal refusal, Part part, const EntryChange& change, const ListSize& before) const;
+    [[nodiscard]] Status append_to_journal(const EntryChange& change);
     [[nodiscard]] Status write_down(EntryChange change, LiveChange& report);
     void enter(const EntryChange& change, LiveChange& report);
     static void note(Difference& difference, const Prefix& prefix, bool on);
@@ -206,9 +227,10 @@ class LiveSet {
     std::vector<NotedFilter> noted_; // in force, as the last change left them; and those that caught up
     std::optional<Journal> journal_;
     std::optional<RebuildReason> due_;
-    SaidParts said_;                        // since it was opened
-    std::vector<SourceProvenance> sources_; // of the list, as the record has them
-    bool sources_said_ = false;             // all parts are said, and the record may not know it
+    SaidParts said_;                                  // since it was opened
+    std::vector<SourceProvenance> sources_;           // of the list, as the record has them
+    bool sources_said_ = false;                       // all parts are said, and the record may not know it
+    std::optional<std::vector<EntryChange>> waiting_; // for a cycle; no journal has them
 
     // The list's files were damaged. Until an image of the list is in force, nobody knows what the filters
     // have.

@@ -19,6 +19,7 @@
 
 #include "libsieve/feeds/feed.hpp"
 #include "libsieve/keys/address_key.hpp"
+#include "libsieve/service/config/configuration_text.hpp"
 #include "libsieve/service/lists/ban.hpp"
 #include "libsieve/service/lists/origin_names.hpp"
 #include "libsieve/service/lists/watched_list.hpp"
@@ -43,6 +44,8 @@ constexpr std::chrono::milliseconds soon{20};
 // While a list is being written.
 constexpr std::chrono::seconds until_written{1};
 constexpr std::chrono::seconds retry{5};
+// For a cycle that puts a list in force with its new action. Bans wait as long.
+constexpr std::chrono::seconds longest_wait{5};
 // A ledger of bans that changed without a word.
 constexpr std::chrono::seconds look_at_bans{10};
 // A clock that moved by less was not set, but kept right.
@@ -97,7 +100,8 @@ class Updater final : public LiveUpdater {
         const auto options_of = [&](const SetConfiguration& set) {
             return LiveSetOptions{set, protection,
                                   something_is_in_force(kernel_, settings_.configuration, set.name) ||
-                                      lets_packets_pass(settings_.configuration, set)};
+                                      lets_packets_pass(settings_.configuration, set),
+                                  action_digest(settings_.configuration, set)};
         };
         SIEVE_ASSIGN(LiveSet live, LiveSet::open(options_of(set_), kernel_, state_directory_, observer_));
         live_.emplace(std::move(live));
@@ -146,6 +150,7 @@ class Updater final : public LiveUpdater {
         if (!ends_wait_) expire(begin);
         if (!files_.empty() && (woken || begin >= files_at_)) look_at_files(begin);
         if (!reconciled_ && (filters_came || begin >= reconcile_at_)) tell_change(live_->reconcile());
+        if (live_->waits_for_cycle()) await_cycle();
         (void)publish_if_due();
         rebuild_if_due();
         note_sources();
@@ -197,6 +202,7 @@ class Updater final : public LiveUpdater {
         if (std::chrono::abs(by) < clock_is_set) return;
         files_at_ = rebuild_at_ = publish_at_ = at;
         if (reconcile_at_ != never) reconcile_at_ = at;
+        if (wait_until_ != never) wait_until_ = at;
         if (sources_.empty()) return;
         ask_for_all(at);
         if (!std::exchange(ends_wait_, true))
@@ -211,12 +217,16 @@ class Updater final : public LiveUpdater {
         return protection_of(settings_.configuration, set_, std::move(host));
     }
 
-    // The list is what the source has, and nothing keeps it out of force.
-    [[nodiscard]] bool is_in_step() const {
-        const bool sources_are =
-            sources_.empty() ? files_in_step_ : std::ranges::all_of(sources_, &PartSource::in_step);
-        return sources_are && !(live_ && live_->rebuild_due() && is_urgent(*live_->rebuild_due()));
+    [[nodiscard]] bool sources_are_in_step() const {
+        return sources_.empty() ? files_in_step_ : std::ranges::all_of(sources_, &PartSource::in_step);
     }
+    // A new filter is to come into force as soon as it is there.
+    [[nodiscard]] bool awaits_filter() const {
+        return live_ &&
+               (live_->waits_for_cycle() || (live_->rebuild_due() && is_urgent(*live_->rebuild_due())));
+    }
+    // The list is what the source has, and nothing keeps it out of force.
+    [[nodiscard]] bool is_in_step() const { return sources_are_in_step() && !awaits_filter(); }
 
     // --- telling
 
@@ -331,8 +341,7 @@ class Updater final : public LiveUpdater {
         const PartSource& bans = sources_.front();
         state.follows_bans = true;
         if (bans.in_step) state.ledger = bans_->mark();
-        const bool builds =
-            building_.is_at_work() || (live_->rebuild_due() && is_urgent(*live_->rebuild_due()));
+        const bool builds = building_.is_at_work() || awaits_filter();
         state.settles = delayed_ || builds || (ranges_ && ranges_->is_due());
         if (!bans.in_step)
             state.lacks = bans.last_error;
@@ -518,6 +527,7 @@ class Updater final : public LiveUpdater {
         for (const TimedEntry& timed_entry : answer.removed)
             (timed_entry.prefix.is_single() ? singles : prefixes).removed.push_back(timed_entry);
         const bool whole = fetch == SourceSchedule::Fetch::whole_list;
+        const bool comes_with_action = whole && live_->comes_with_action(source.part);
         accept_.clear();
         bool taken = !(source.part == Part::lists && answer.added.empty() && refuses_empty_lists());
         // Where one half of a whole list is refused, the other may have been cut short as well.
@@ -534,6 +544,7 @@ class Updater final : public LiveUpdater {
             const RangeSet::Change done = whole ? ranges_->replace(source.part, prefixes.added)
                                                 : ranges_->change(source.part, prefixes);
             tell_kept_out(ranges_->name(), done.kept_out);
+            if (comes_with_action && done.added + done.removed > 0) live_->wait_for_cycle();
             if (done.refusal) tell_refusal(ranges_->configuration(), *done.refusal);
             taken = taken && !done.refusal;
         }
@@ -683,10 +694,11 @@ class Updater final : public LiveUpdater {
         return settings_.exclusive != nullptr ? std::unique_lock(*settings_.exclusive)
                                               : std::unique_lock<std::mutex>();
     }
-    Status publish_ranges() {
+    Status publish_ranges(PutInForce put_in_force = PutInForce::here) {
         SIEVE_ASSIGN(Image image, ranges_->build(settings_.sandbox));
         const auto lock = alone();
-        SIEVE_TRY(ranges_->publish(std::move(image)));
+        SIEVE_TRY(ranges_->publish(std::move(image), put_in_force));
+        if (put_in_force == PutInForce::by_cycle) return {};
         image_error_.clear();
         tell({.what = LiveEvent::What::rebuilt,
               .set = ranges_->name(),
@@ -694,7 +706,7 @@ class Updater final : public LiveUpdater {
         return {};
     }
     Status publish_if_due() {
-        if (!ranges_ || !ranges_->is_due() || now() < publish_at_) return {};
+        if (!ranges_ || !ranges_->is_due() || now() < publish_at_ || live_->waits_for_cycle()) return {};
         Status published = publish_ranges();
         if (!published) put_off(publish_at_, ranges_->name(), published.error());
         return published;
@@ -705,7 +717,26 @@ class Updater final : public LiveUpdater {
         const auto lock = alone();
         if (live_->note_sources()) tell({.what = LiveEvent::What::of_new_sources});
     }
+    // The list of the new sources comes into force at one commit with its action, or after a while without
+    // it.
+    void await_cycle() {
+        if (!holds_image_back()) live_->list_is_ready();
+        if (wait_until_ == never) wait_until_ = now() + longest_wait;
+        const bool has_come = !live_->has_other_action();
+        if (!has_come && now() < wait_until_) return;
+        wait_until_ = now() + retry;
+        if (!took(live_->stop_waiting())) return;
+        wait_until_ = never;
+        if (has_come) return;
+        if (ranges_) ranges_->publish_again();
+        tell_remark(fmt::format(
+            "set {}: its new list comes into force before its new action, which did not come within {} s",
+            set_.name, longest_wait.count()));
+    }
     Status finish(Result<Image> image) {
+        if (image && live_->waits_for_cycle() && ranges_ && ranges_->is_due())
+            if (Status published = publish_ranges(PutInForce::by_cycle); !published)
+                image = tl::unexpected(std::move(published.error()));
         if (!image) {
             live_->abandon_rebuild();
             return tl::unexpected(std::move(image.error()));
@@ -714,6 +745,10 @@ class Updater final : public LiveUpdater {
         const auto lock = alone();
         SIEVE_ASSIGN(LiveChange done, live_->finish_rebuild(std::move(*image)));
         image_error_.clear();
+        if (live_->waits_for_cycle()) {
+            tell({.what = LiveEvent::What::of_new_sources});
+            return {};
+        }
         tell({.what = LiveEvent::What::rebuilt, .change = done, .reason = reason});
         if (reason == RebuildReason::unsaved) { // what could not be written is still to come
             files_at_ = now();
@@ -731,8 +766,13 @@ class Updater final : public LiveUpdater {
     [[nodiscard]] bool has_list() const {
         return !live_->awaits_sources() && (!sources_.empty() || set_.empty || live_->list().prefixes() > 0);
     }
+    // What waits for a cycle has one image, with what all sources have said.
+    [[nodiscard]] bool holds_image_back() {
+        return live_->waits_for_cycle() && !(sources_are_in_step() && live_->is_of_new_sources());
+    }
     // Another thread builds, so that changes go on in place.
     void rebuild_if_due() {
+        if (holds_image_back()) return;
         if (building_.is_at_work()) {
             std::optional<Result<Image>> image = building_.result();
             if (!image) return;
@@ -751,12 +791,14 @@ class Updater final : public LiveUpdater {
     [[nodiscard]] Time next_step() {
         Time next = never;
         const auto at = [&](Time time) { next = std::min(next, time); };
-        if (live_->rebuild_due() && !building_.is_at_work() && has_list()) at(std::max(now(), rebuild_at_));
+        if (live_->rebuild_due() && !building_.is_at_work() && has_list() && !holds_image_back())
+            at(std::max(now(), rebuild_at_));
         if (!ends_wait_) at(live_->next_expiry().value_or(never));
         at(reconcile_at_);
+        at(wait_until_);
         if (ranges_) {
             if (!ends_wait_) at(ranges_->next_expiry().value_or(never));
-            if (ranges_->is_due()) at(std::max(now(), publish_at_));
+            if (ranges_->is_due() && !live_->waits_for_cycle()) at(std::max(now(), publish_at_));
         }
         for (const PartSource& source : sources_)
             if (source.part != Part::lists || !whole_lists_->reads()) at(source.schedule.next_poll());
@@ -787,6 +829,7 @@ class Updater final : public LiveUpdater {
     bool ends_wait_ = false;                        // the clock was set: nobody knows what has ended
     std::optional<std::vector<uint128>> protected_; // the host's addresses, as the sets know them
     Time reconcile_at_ = never;
+    Time wait_until_ = never;
     Time files_at_{};
     Time publish_at_{};
     Time rebuild_at_{};

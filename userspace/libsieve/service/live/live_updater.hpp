@@ -41,7 +41,8 @@ struct LiveEvent {
     enum class What : std::uint8_t {
         changed,        // the list changed in place
         rebuilt,        // a new image was swapped in
-        of_new_sources, // the list in force is that of the configured sources; the record had one of others
+        of_new_sources, // the record has the list of the configured sources, and had one of others. A cycle
+                        // gives the set its new action, and puts the list in force where that waits for it
         failed,         // `error`: a source could not be asked, or its answer was not taken. The list stays
         remark,         // `text`
     };

@@ -153,11 +153,12 @@ Result<Image> RangeSet::build(const SandboxSettings& sandbox) const {
     return std::move(built.image);
 }
 
-Status RangeSet::publish(Image image) {
+Status RangeSet::publish(Image image, PutInForce put_in_force) {
     SIEVE_TRY(write_next_list(list_, *state_, name()));
     const auto nothing_more = [](const std::string&) -> Status { return {}; };
-    SIEVE_ASSIGN(PublishedImage published, publish_image(*kernel_, *state_, set_, image,
-                                                         list_.timed_entries(), {}, nothing_more, observer_));
+    SIEVE_ASSIGN(PublishedImage published,
+                 publish_image(*kernel_, *state_, set_, image, list_.timed_entries(), {}, put_in_force,
+                               nothing_more, observer_));
     SIEVE_TRY(published.everywhere);
     due_ = false;
     return {};

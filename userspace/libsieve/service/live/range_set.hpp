@@ -63,7 +63,9 @@ class RangeSet {
     [[nodiscard]] Result<Image> build(const SandboxSettings& sandbox) const;
     // Puts that image in force. The list must not have changed since. An error of one hook, too: is_due()
     // stays.
-    [[nodiscard]] Status publish(Image image);
+    [[nodiscard]] Status publish(Image image, PutInForce put_in_force);
+    // A cycle was to put it in force, and has not.
+    void publish_again() { due_ = true; }
 
   private:
     RangeSet(LiveSetOptions options, const std::set<Part>& parts, control::Kernel& kernel,

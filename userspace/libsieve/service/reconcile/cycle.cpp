@@ -15,11 +15,11 @@
 #include "libsieve/control/access/hold_lock.hpp"
 #include "libsieve/service/config/configuration_text.hpp"
 #include "libsieve/service/live/live_set.hpp"
+#include "libsieve/service/live/range_set_configuration.hpp"
 #include "libsieve/service/reconcile/list_owner.hpp"
 #include "libsieve/service/reconcile/lockout.hpp"
 #include "libsieve/service/reconcile/together.hpp"
 #include "libsieve/service/safety/acceptance.hpp"
-#include "libsieve/util/files/digest.hpp"
 
 namespace sieve::service {
 
@@ -95,27 +95,25 @@ Result<SandboxSettings> sandbox_of(const CycleOptions& options) {
     return standard_sandbox();
 }
 
-// What becomes of a match. Where the set does not say it, its interfaces do.
-std::string action_digest(const Configuration& configuration, const SetConfiguration& set) {
-    std::set<std::string> natural;
-    for (const InterfaceConfiguration& entry : configuration.interfaces)
-        if (!set.action && std::ranges::find(entry.sets, set.name) != entry.sets.end())
-            natural.insert(control::action_name(control::natural_action(entry.default_action).action));
-    return digest_of(fmt::format("{}{}", action_text(set), fmt::join(natural, " ")));
+bool has_other_action(const SetSurvey& survey) {
+    const std::optional<SetRecord>& before = survey.before();
+    return before && !before->action.empty() && before->action != survey.action;
+}
+
+bool is_of_other_sources(const SetSurvey& survey) {
+    return survey.owner_waits || (survey.examined && survey.examined->of_other_sources);
 }
 
 // Whether the list is one of other sources, with another action.
 bool action_waits(const SetSurvey& survey) {
-    const std::optional<SetRecord>& before = survey.before();
-    return before && !survey.changed() && survey.examined->of_other_sources && !before->action.empty() &&
-           before->action != survey.action;
+    return !survey.changed() && is_of_other_sources(survey) && has_other_action(survey);
 }
 
 SetReport report_of(const SetSurvey& survey) {
     SetReport report;
     report.name = survey.set->name;
     report.error = survey.error;
-    report.action_waits = action_waits(survey);
+    report.action_waits = action_waits(survey) && !survey.owner_waits; // its owner's report says it
     if (survey.before()) {
         report.last_good = survey.before();
         report.entries_before = survey.before()->entries;
@@ -527,7 +525,8 @@ class Cycle {
             SetReport& report = report_.sets[i];
             const auto staged = staged_.find(report.name);
             if (staged == staged_.end()) {
-                const bool other_action = report.last_good && note_action(report.name, *report.last_good);
+                const bool other_action =
+                    report.last_good && !survey.owner_waits && note_action(report.name, *report.last_good);
                 const bool confirmed = survey.examined && survey.examined->provenance_changed;
                 if (report.last_good && (other_action || confirmed))
                     SIEVE_TRY(state_.commit(report.name, *report.last_good));
@@ -612,6 +611,23 @@ const std::optional<SetRecord>& SetSurvey::before() const {
 
 namespace {
 
+// A live set whose record has the list of its new sources, and not their action yet: what is in force may be
+// the list before (LiveSet::wait_for_cycle()). Its range set goes with it.
+void survey_live_sets(std::vector<SetSurvey>& surveys) {
+    for (SetSurvey& survey : surveys) {
+        if (survey.set == nullptr || !live::is_live(*survey.set)) continue;
+        const bool waits = is_of_other_sources(survey);
+        survey.not_its_own = survey.not_its_own || (!waits && has_other_action(survey));
+        for (SetSurvey& ranges : surveys) {
+            if (ranges.set == nullptr || !ranges.set->sources.empty() ||
+                ranges.set->name != live::range_set_name(survey.set->name))
+                continue;
+            ranges.owner_waits = waits;
+            ranges.not_its_own = ranges.not_its_own || survey.not_its_own;
+        }
+    }
+}
+
 // Surveys every set, or these only. Sets that change together are read as of one moment.
 std::vector<SetSurvey> survey(const Configuration& configuration, const std::set<std::string>* only,
                               const std::vector<HostAddress>& addresses, const StateDirectory& state,
@@ -634,7 +650,7 @@ std::vector<SetSurvey> survey(const Configuration& configuration, const std::set
                           .protection = protection_of(configuration, set, addresses)};
                 examine_set(survey, state, sandbox, remarks.observer(i));
             }
-            survey.renamed = options.renamed.contains(set.name);
+            survey.not_its_own = options.renamed.contains(set.name);
             survey.action = action_digest(configuration, set);
         });
         remarks.tell(observer);
@@ -654,6 +670,7 @@ std::vector<SetSurvey> survey(const Configuration& configuration, const std::set
             return (before.has(set) || together.has(set)) && (only == nullptr || only->contains(set));
         });
     }
+    survey_live_sets(surveys);
     return surveys;
 }
 
@@ -711,8 +728,8 @@ WantedVersions wanted_versions(const std::vector<SetSurvey>& surveys) {
         }
         // What runs is as new as the record, or newer: a controller may have died before it wrote that.
         if (!survey.asked || survey.error) {
-            set.filter = survey.renamed ? WantedFilter::last_good : WantedFilter::in_force;
-            set.of_other_sources = survey.examined && survey.examined->of_other_sources;
+            set.filter = survey.not_its_own ? WantedFilter::last_good : WantedFilter::in_force;
+            set.of_other_sources = is_of_other_sources(survey);
             set.action_waits = action_waits(survey);
         } else if (survey.before()) {
             set.filter = WantedFilter::last_good;

@@ -66,7 +66,8 @@ struct SetSurvey {
     std::optional<std::chrono::seconds> retry_after{}; // a server that failed wants to be asked again then
     Protection protection{};
     std::string action{};              // SetRecord::action, as it is to be
-    bool renamed = false;              // it has just taken over another set's list
+    bool not_its_own = false;          // what is in force under its name, where it is not its last good list
+    bool owner_waits = false;          // a range set, beside a set that has the list of other sources yet
     std::optional<SetRecord> staged{}; // the image of a list that has changed, once it is built
     std::chrono::milliseconds building{0};
 
