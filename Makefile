@@ -38,15 +38,14 @@ CXXFLAGS += -std=c++20 -Wall -Wextra -Wunused-const-variable $(WERROR)
 # The programs, the static library and the shared library share one set of objects. The shared library exports only
 # the C interface.
 CXXFLAGS += -fPIC -fvisibility=hidden -fvisibility-inlines-hidden
+# A filter's bits depend on its list and its seed only, not on the processor: for arm64, g++ would join products and sums
+# where it can, and round once instead of twice.
+CXXFLAGS += -ffp-contract=off
 # g++ 12 reports overflows in the standard library's strings and variants that do not exist. clang warns about fields
 # that libbpf's option macros leave zero, and about what g++ 12's std::stable_sort calls. g++ looks for memory to free
 # all the while; with a gigabyte at hand it takes an eighth less time, and a fifth more memory.
 suited   = $(if $(findstring clang,$1),-Wno-missing-designated-field-initializers -Wno-deprecated-declarations,\
 	-Wno-stringop-overflow --param ggc-min-heapsize=1000000)
-# Readers of lists, builders and models are loops, so the vectoriser pays off. A filter's bits depend on its list and its seed
-# only, not on the processor: for arm64, g++ would join products and sums where it can, and round once instead of twice.
-$(addprefix $(B)/userspace/,$(addprefix libsieve/,$(addsuffix /%.o,filters build analysis keys packets feeds/text \
-util/parallel service/lists)) sieve-lab/analysis/%.o): CXXFLAGS += -O3 -ffp-contract=off
 # Tests that compute much themselves are worth more of the compiler's time.
 $(B)/tests/%.o: COMPILER = $(TEST_CXX)
 $(B)/tests/%.o: CXXFLAGS += -O0
@@ -101,13 +100,15 @@ inside    = $(patsubst %,$(B)/userspace/%,$(1:=/%))
 objects_of = $(filter-out %/main.o $(call inside,$(filter $1/%,$(ROOMS))),$(filter $(call inside,$1),$(USER_OBJ)))
 # $(call libraries,ROOM...): each room is a library.
 libraries = $(foreach room,$(filter $1,$(ROOMS)),$(B)/rooms/$(subst /,-,$(room)).a)
-# The other rooms compile in little more than half of the time so.
-QUICK    := $(addprefix libsieve/util/,files random results system text) libsieve/image libsieve/feeds libsieve/feeds/formats \
-	$(addprefix libsieve/kernel/,hooks host maps programs) libsieve/control libsieve/control/% \
+# Rooms that decide, talk and report compile in little more than half of the time with -Og. Readers of lists, filters and
+# models are loops, so the vectoriser pays off.
+QUICK    := $(addprefix libsieve/util/,files random results system text) libsieve/build libsieve/filters/kinds \
+	libsieve/image libsieve/feeds libsieve/feeds/formats $(addprefix libsieve/kernel/,hooks host maps programs) \
+	libsieve/control libsieve/control/% libsieve/api libsieve/fleet libsieve/fleet/% front-end front-end/% \
 	$(addprefix libsieve/service/,config config/values contact daemon download live monitor reconcile safety sandbox sources \
-	state) libsieve/api libsieve/fleet libsieve/fleet/% front-end front-end/% xdp-sieve xdp-sieve/% xdp-sieved \
-	xdp-sieve-fleet sieve-bench sieve-lab
+	state) xdp-sieve xdp-sieve/% xdp-sieved xdp-sieve-fleet sieve-bench sieve-lab
 $(foreach room,$(filter $(QUICK),$(ROOMS)),$(call objects_of,$(room))) $(filter %/main.o,$(USER_OBJ)): CXXFLAGS += -Og
+$(foreach room,$(filter-out $(QUICK),$(ROOMS)),$(call objects_of,$(room))): CXXFLAGS += -O3
 # The installed library.
 LIB_ROOMS := $(filter-out libsieve/service/% libsieve/fleet% libsieve/bench%,$(filter libsieve/%,$(ROOMS)))
 LIB_OBJ  := $(foreach room,$(LIB_ROOMS),$(call objects_of,$(room)))
