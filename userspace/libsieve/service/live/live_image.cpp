@@ -116,7 +116,7 @@ Result<Swaps> swap_everywhere(control::Kernel& kernel, const std::string& set, c
 
 // Null: this host does not depend on it.
 const ProtectedRange* protecting_range(const TimedEntry& timed_entry,
-                                    const std::vector<ProtectedRange>& ranges) {
+                                       const std::vector<ProtectedRange>& ranges) {
     const AddressRange range = timed_entry.prefix.range();
     const auto found = std::find_if(ranges.begin(), ranges.end(), [&](const ProtectedRange& one) {
         return one.range.first <= range.last && range.first <= one.range.last;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// JSON to text, whatever the JSON was made from, and back. These are no templates in the header: what reads and
-// writes text takes as long to compile as the rest of a source.
+// JSON to text, whatever the JSON was made from, and back. These are no templates in the header: what reads
+// and writes text takes as long to compile as the rest of a source.
 #pragma once
 
 #include <string>
