@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# Compiles a source, or a group of sources (group_sources.py) at once. Two sources may use one name for different things;
-# then each half of the group is compiled at once, and so on, and the objects are linked to one. That only takes longer.
-# An error of a single source is an error. If PRECOMPILED names a folder, it holds precompiled headers (precompile.sh).
+# Compiles a source, or a group of sources (group_sources.py) at once. Two sources may use one name for different
+# things; then each half of the group is compiled at once, and so on, and the objects are linked to one. That only takes
+# longer. An error of a single source is an error. If PRECOMPILED names a folder, it holds precompiled headers
+# (precompile.sh).
 #
 #     compile_group.sh GROUP OBJECT COMPILER ARGUMENT...
 set -euo pipefail
