@@ -108,7 +108,7 @@ QUICK    := $(addprefix libsieve/util/,files random results system text) libsiev
 	$(addprefix libsieve/service/,config config/values contact daemon download live monitor reconcile safety sandbox sources \
 	state) xdp-sieve xdp-sieve/% xdp-sieved xdp-sieve-fleet sieve-bench sieve-lab
 $(foreach room,$(filter $(QUICK),$(ROOMS)),$(call objects_of,$(room))) $(filter %/main.o,$(USER_OBJ)): CXXFLAGS += -Og
-$(foreach room,$(filter-out $(QUICK),$(ROOMS)),$(call objects_of,$(room))): CXXFLAGS += -O3
+$(foreach room,$(filter-out $(QUICK) libsieve/bench%,$(ROOMS)),$(call objects_of,$(room))): CXXFLAGS += -O3
 # The installed library.
 LIB_ROOMS := $(filter-out libsieve/service/% libsieve/fleet% libsieve/bench%,$(filter libsieve/%,$(ROOMS)))
 LIB_OBJ  := $(foreach room,$(LIB_ROOMS),$(call objects_of,$(room)))
