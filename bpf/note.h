@@ -153,13 +153,21 @@ static __always_inline int sieve_note_tcp(SIEVE_CONTEXT* ctx, const struct sieve
     return 1;
 }
 
+/* What a UDP packet that leaves may do. */
+enum sieve_udp_note {
+    SIEVE_UDP_BEGINS_NOTHING,
+    SIEVE_UDP_BEGINS, /* a flow that later packets do not renew */
+    SIEVE_UDP_LASTS,  /* a flow that they renew */
+};
+
 /*
- * True if a UDP packet may begin a flow. A connected socket has named its peer. One that is not connected may
- * be a server that answers, or a client such as a resolver: the ports must tell. With the same port at both
- * ends, as of NTP, neither is the server. A socket whose port the kernel chose is a client's. Of packets that
- * are forwarded, only the ports are known.
+ * A connected socket has named its peer. One that is not connected may be a server that answers, or a client
+ * such as a resolver: the ports must tell. With the same port at both ends, as of NTP, neither is the server.
+ * A socket whose port the kernel chose is a client's. Of packets that are forwarded, only the ports are
+ * known. Where a server's answer may look like a client's question, since a stranger chose his port, answers
+ * do not keep the flow.
  */
-static __always_inline int sieve_udp_begins(SIEVE_CONTEXT* ctx, __u16 sport, __u16 dport) {
+static __always_inline int sieve_udp_note(SIEVE_CONTEXT* ctx, __u16 sport, __u16 dport) {
     struct bpf_sock* socket = ctx->sk;
     int own = 0;
 
@@ -167,19 +175,21 @@ static __always_inline int sieve_udp_begins(SIEVE_CONTEXT* ctx, __u16 sport, __u
         socket = bpf_sk_fullsock(socket);
         /* A tunnel's packet may belong to the socket of what is inside. */
         if (socket && socket->protocol == IPPROTO_UDP && socket->src_port == sport) {
-            if (socket->dst_port) return 1;
+            if (socket->dst_port) return SIEVE_UDP_LASTS;
             own = 1;
         }
     }
-    if (sport == dport) return 1;
-    if (sport < SIEVE_FIRST_USER_PORT) return 0;
-    if (!own || dport < SIEVE_FIRST_USER_PORT) return 1;
-    return sport >= sieve_note_control.first_port && sport <= sieve_note_control.last_port;
+    if (sport == dport) return SIEVE_UDP_BEGINS;
+    if (sport < SIEVE_FIRST_USER_PORT) return SIEVE_UDP_BEGINS_NOTHING;
+    if (!own) return SIEVE_UDP_LASTS;
+    if (sport >= sieve_note_control.first_port && sport <= sieve_note_control.last_port)
+        return SIEVE_UDP_LASTS;
+    return dport < SIEVE_FIRST_USER_PORT ? SIEVE_UDP_BEGINS : SIEVE_UDP_BEGINS_NOTHING;
 }
 
 static __always_inline int sieve_note_udp(SIEVE_CONTEXT* ctx, struct sieve_note* note) {
     const __u64 word = note->key.word[4];
-    const __u16 sport = word >> SIEVE_SPORT_SHIFT, dport = word >> SIEVE_DPORT_SHIFT;
+    int may;
 
     note->first = SIEVE_FLOW_UDP_NEW;
     note->again = SIEVE_FLOW_UDP_STREAM;
@@ -189,7 +199,9 @@ static __always_inline int sieve_note_udp(SIEVE_CONTEXT* ctx, struct sieve_note*
         note->shares = 0;
         return 1;
     }
-    return sieve_udp_begins(ctx, sport, dport);
+    may = sieve_udp_note(ctx, word >> SIEVE_SPORT_SHIFT, word >> SIEVE_DPORT_SHIFT);
+    if (may == SIEVE_UDP_BEGINS) note->again = 0;
+    return may != SIEVE_UDP_BEGINS_NOTHING;
 }
 
 /* Echo requests only. */

@@ -19,7 +19,9 @@
  *
  * Only packets that leave write (bpf/note.h). Three rules keep a flood from cutting what is established:
  * a flow goes into the line with more free entries; if neither has any, it may replace the entry that expires
- * first; and a new flow never replaces an entry that would outlive it.
+ * first; and a new flow never replaces an entry that would outlive it. Flows begin with a minute or more, and
+ * only one that lasts gets more than a minute (but for protocols without ports), so that what has only begun
+ * keeps no new flow out.
  */
 #ifndef SIEVE_FLOW_H
 #define SIEVE_FLOW_H
@@ -49,7 +51,7 @@
 #define SIEVE_FLOW_TCP_RESET SIEVE_FLOW_UNITS(10)
 #define SIEVE_FLOW_UDP_NEW SIEVE_FLOW_UNITS(60)
 #define SIEVE_FLOW_UDP_STREAM SIEVE_FLOW_UNITS(180)
-#define SIEVE_FLOW_ECHO SIEVE_FLOW_UNITS(30)
+#define SIEVE_FLOW_ECHO SIEVE_FLOW_UNITS(60) /* RFC 5508: not less than 60 s */
 #define SIEVE_FLOW_OTHER SIEVE_FLOW_UNITS(600)
 #define SIEVE_FLOW_LONGEST SIEVE_FLOW_TCP_ESTABLISHED
 
@@ -182,8 +184,8 @@ enum sieve_flow_event {
 
 /*
  * What becomes of the flow's entry. `first` and `again` are the limits of a flow that begins and of one that
- * lasts. The result is the same entry if there is nothing to write, which is so for all but the first packet
- * in a unit of time.
+ * lasts. With 0 for `again`, SIEVE_FLOW_SEEN renews none. The result is the same entry if there is nothing to
+ * write, which is so for all but the first packet in a unit of time.
  */
 SIEVE_INLINE __u64 sieve_flow_next(__u64 entry, __u32 event, __u64 first, __u64 again, __u64 now) {
     const __u64 left = sieve_flow_left(entry, now);
@@ -202,7 +204,7 @@ SIEVE_INLINE __u64 sieve_flow_next(__u64 entry, __u32 event, __u64 first, __u64 
         return sieve_flow_entry(entry, entry & SIEVE_FLOW_CLOSING, now, SIEVE_FLOW_TCP_RESET);
     case SIEVE_FLOW_SEEN:
         if (!left) return sieve_flow_entry(entry, 0, now, first);
-        if (!(entry & SIEVE_FLOW_ESTABLISHED) && left == first) return entry;
+        if (!again || (!(entry & SIEVE_FLOW_ESTABLISHED) && left == first)) return entry;
         return sieve_flow_entry(entry, SIEVE_FLOW_ESTABLISHED, now, again);
     default: /* SIEVE_FLOW_SHARED */
         return left < first ? sieve_flow_entry(entry, 0, now, first) : entry;

@@ -135,7 +135,7 @@ void ReplyModel::leaves(const Bytes& frame, double time) {
         }
     } else if (tuple.kind == Tuple::echo) {
         if (seen->icmp != (tuple.proto == icmp4 ? 8U : 128U)) return;
-        touch(tuple, time, shared = 30);
+        touch(tuple, time, shared = 60);
     } else if (tuple.proto == udp && tuple.kind == Tuple::ports) {
         if ((tuple.a == 68 && tuple.b == 67) || (tuple.a == 546 && tuple.b == 547)) {
             touch({.from = {}, .to = {}, .proto = udp, .a = tuple.a, .b = tuple.b, .kind = Tuple::dhcp}, time,
@@ -143,7 +143,18 @@ void ReplyModel::leaves(const Bytes& frame, double time) {
             return;
         }
         if (tuple.a != tuple.b && tuple.a < 1024) return;
-        if (found == flows_.end() || time > found->second.last + found->second.limit + 2 * unit) {
+        if (tuple.a == tuple.b && found != flows_.end()) {
+            // Not renewed as long as it lives, which two units of time decide.
+            Flow& flow = found->second;
+            const double over = flow.last + flow.limit;
+            if (time <= over && flow.sure > 0) return;
+            if (time <= over + 2 * unit) {
+                flow = {.last = time, .limit = 60, .sure = 0, .begun = time};
+                shared = flow.limit;
+            }
+        }
+        if (shared > 0) {
+        } else if (found == flows_.end() || time > found->second.last + found->second.limit + 2 * unit) {
             flows_[tuple] = {.last = time, .limit = 60, .sure = 60, .begun = time};
         } else {
             // A packet in a later unit of time than the first makes it a stream, unless it comes too late.

@@ -206,6 +206,30 @@ TEST(FlowMemory, NoFloodEvictsWhatIsEstablished) {
     EXPECT_GT(note.counts().refused, counts.refused + 80);
 }
 
+// Strangers who send from a server's own port make its answers begin flows. They keep nobody from beginning
+// others.
+TEST(FlowMemory, AnswersOfAServerKeepNoNewFlowOut) {
+    const FlowMemory memory = value_or_fail(FlowMemory::create(least_flows));
+    const NoteProgram note;
+    note.use(memory);
+    for (int round = 0; round < 2; round++) {
+        for (std::uint32_t i = 0; i < 4000; i++)
+            note.see(Ethernet{} /
+                     IPv4{.src = "192.0.2.1", .dst = fmt::format("20.0.{}.{}", i / 250, i % 250)} /
+                     Udp{.sport = 53, .dport = 53});
+        memory.age(5s);
+    }
+    EXPECT_GT(memory.facts().load(), 0.98);
+    const sieve_note_counts before = note.counts();
+    for (std::uint32_t i = 0; i < 100; i++) {
+        note.see(frame_of(2'000'000 + i, syn));
+        note.see(Ethernet{} / IPv4{.src = "192.0.2.1", .dst = fmt::format("198.51.100.{}", i)} /
+                 Icmp{.type = 8, .id = 7});
+    }
+    EXPECT_EQ(note.counts().refused, before.refused);
+    EXPECT_EQ(note.counts().lost, before.lost);
+}
+
 // How many connections have no entry, by how full the memory is: they were refused, or a later one took their
 // place, since an older one expires sooner. Nothing else is in it, and none has expired.
 TEST(FlowMemory, HasRoomUntilItIsNearlyFull) {

@@ -204,6 +204,18 @@ TEST_F(EditTable, ARedirectionIsCheckedAndWarnedOf) {
     EXPECT_EQ(done->table.warnings[0].kind, WarningKind::no_carrier);
 }
 
+// As `ip link` leaves the program, or a first load that nobody confirmed.
+TEST_F(EditTable, TheFirstSetOfAProgramDropsWhatCannotBeRead) {
+    kernel.running.table.sets.clear();
+    kernel.running.table.default_action = SIEVE_ACTION_PASS;
+    kernel.running.table.unreadable = SIEVE_ACTION_PASS;
+    ASSERT_TRUE(add_set(kernel, eth0, Files::set("new", files.feed("new", {"192.0.2.1"})), {}, false, {}));
+    EXPECT_EQ(kernel.running.table.unreadable, SIEVE_ACTION_DROP);
+    kernel.running.table.unreadable = SIEVE_ACTION_PASS; // as somebody wants it
+    ASSERT_TRUE(add_set(kernel, eth0, Files::set("more", files.feed("more", {"192.0.2.1"})), {}, false, {}));
+    EXPECT_EQ(kernel.running.table.unreadable, SIEVE_ACTION_PASS);
+}
+
 TEST_F(EditTable, AddsASetAtItsPlace) {
     const kernel::TableInForce before = kernel.running.table;
     const auto done = add_set(kernel, eth0, Files::set("new", files.feed("new", {"192.0.2.1"})),

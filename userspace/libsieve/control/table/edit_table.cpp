@@ -172,6 +172,10 @@ Result<SetAdded> add_set(Kernel& kernel, const HookName& name, const SetSpec& sp
         Place place{.hook = std::move(hook), .before = {}, .table = {}, .action = {}};
         place.before = kernel.read_table(place.hook);
         place.table = wanted_of(place.before);
+        // A program that has had no table, such as one that `ip link` attached, passes what it cannot read.
+        // The first set begins a table.
+        if (place.before.sets.empty() && place.before.default_action == SIEVE_ACTION_PASS)
+            place.table.unreadable = TableSpec{}.unreadable;
         if (place.before.find(spec.name) != nullptr)
             return invalid_request(fmt::format("{}: a set {} is in force already; a swap replaces its filter",
                                                name.interface, spec.name));
