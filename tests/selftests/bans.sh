@@ -591,6 +591,54 @@ who_may_ban() {
     judged drop "$A"
     stop
 }
+# A member who never ends its questions takes nothing from root, and no time from a reload or the daemon's end.
+slow_members() {
+    local member
+    getent group nogroup >/dev/null && getent passwd daemon >/dev/null || skip "neither nogroup nor daemon"
+    with_bans banned 'ban-group = "nogroup"'
+    start
+    slow_member
+    timeout 20 nsenter --net="/run/netns/$IN" "$SIEVE" -q ban "$A" || fail "root has to wait for a member"
+    judged drop "$A"
+    sed -i '/^ban-group/d' "$CONFIG"
+    : >"$WORK/notified"
+    kill -HUP "$daemon"
+    await_line "$WORK/notified" '^READY=1'
+    await_line "$WORK/slow" '^all closed'
+    wait "$member" || fail "$(cat "$WORK/slow")"
+    stop
+    with_bans banned 'ban-group = "nogroup"'
+    start
+    slow_member
+    stop
+    wait "$member" || fail "$(cat "$WORK/slow")"
+}
+# Makes more connections than there are places, and says a byte in each now and then, until the daemon closes them.
+slow_member() {
+    rm -f "$WORK/slow"
+    python3 - "/run/xdp-sieve-bans/net-$(stat -Lc %i "/run/netns/$IN")" >"$WORK/slow" 2>&1 <<'END' &
+import grp, os, pwd, socket, sys, time
+os.setgroups([])
+os.setgid(grp.getgrnam("nogroup").gr_gid)
+os.setuid(pwd.getpwnam("daemon").pw_uid)
+left = []
+for _ in range(18):
+    one = socket.socket(socket.AF_UNIX)
+    one.connect(sys.argv[1])
+    left.append(one)
+print("connected", flush=True)
+while left:
+    for one in list(left):
+        try:
+            one.send(b"x")
+        except OSError:
+            left.remove(one)
+    time.sleep(0.2)
+print("all closed", flush=True)
+END
+    member=$!
+    await_line "$WORK/slow" '^connected'
+}
 # as USER GROUP COMMAND...: our program, from a place where others may run it.
 as() {
     local user=$1 group=$2
@@ -774,4 +822,5 @@ ktap_run \
     "docs/bans.md: Suricata and Zeek" recipes_of_logs \
     "docs/bans.md: cscli" recipe_of_cscli \
     "docs/bans.md: BGP" recipe_of_bgp \
-    "root may ban, and the group, and nobody else" who_may_ban
+    "root may ban, and the group, and nobody else" who_may_ban \
+    "a slow member holds up neither root nor the daemon" slow_members

@@ -78,7 +78,8 @@ Result<BanAnswer> answer_without_daemon(const BanQuestion& question, const BanAr
 
 Result<BanAnswer> ask(const BanQuestion& question, const BanArguments& arguments, const Context& context) {
     SIEVE_ASSIGN(const std::string path, service::ban_socket_path());
-    SIEVE_ASSIGN(std::optional<BanAnswer> answer, service::ask_about_bans(path, question));
+    SIEVE_ASSIGN(std::optional<BanAnswer> answer,
+                 service::ask_about_bans(path, question, service::time_for_answer(question)));
     if (!answer) return answer_without_daemon(question, arguments, context);
     if (answer->error) return tl::unexpected(std::move(*answer->error));
     return std::move(*answer);

@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/contact/ban_talk.hpp"
 
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <chrono>
+#include <stdexcept>
+
 #include <gtest/gtest.h>
 
+#include "libsieve/util/system/event.hpp"
+#include "unit/control/files.hpp"
 #include "unit/service/live/live_world.hpp"
 
 namespace sieve::service {
@@ -72,6 +80,57 @@ TEST(BanTalk, WhatIsCutOrLongerIsRefused) {
         (void)ban_question_of(other);
     }
     EXPECT_FALSE(ban_question_of("xdp-sieve asks 2\n"));
+}
+
+struct Pair {
+    UniqueFd one;
+    UniqueFd other;
+    Pair() {
+        int fds[2];
+        if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
+            throw std::runtime_error("socketpair");
+        one = UniqueFd(fds[0]);
+        other = UniqueFd(fds[1]);
+    }
+};
+
+TEST(BanTalk, NeitherSideWaitsForEver) {
+    const Pair pair;
+    const auto soon = [] { return std::chrono::steady_clock::now() + std::chrono::milliseconds(20); };
+    EXPECT_EQ(hear(pair.one.get(), 1 << 20, {.end = soon()}).error().kind, ErrorKind::kernel_refused);
+    const std::string much(4 << 20, 'x'); // more than a socket takes
+    EXPECT_EQ(say(pair.one.get(), much, {.end = soon()}).error().kind, ErrorKind::kernel_refused);
+}
+
+TEST(BanTalk, AnEventEndsATalk) {
+    const Pair pair;
+    const UniqueFd over = make_event().value();
+    set_event(over.get());
+    const TalkLimit limit{.end = std::chrono::steady_clock::now() + std::chrono::hours(1),
+                          .over = over.get()};
+    EXPECT_EQ(hear(pair.one.get(), 1 << 20, limit).error().kind, ErrorKind::busy);
+    // What fits is said all the same.
+    EXPECT_TRUE(say(pair.one.get(), "x", limit));
+    EXPECT_EQ(say(pair.one.get(), std::string(4 << 20, 'x'), limit).error().kind, ErrorKind::busy);
+}
+
+// One that accepts nobody, then one that has no room for more.
+TEST(BanTalk, ADaemonThatDoesNotAnswerIsAnError) {
+    test::Files files;
+    const std::string path = files.path("socket");
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    const UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+    ASSERT_EQ(::listen(listener.get(), 0), 0);
+    for (int i = 0; i < 2; i++) {
+        const auto answer = ask_about_bans(path, {.lists = true}, std::chrono::milliseconds(20));
+        ASSERT_FALSE(answer);
+        EXPECT_EQ(answer.error().kind, ErrorKind::kernel_refused);
+        EXPECT_EQ(answer.error().message,
+                  "xdp-sieved did not answer about bans within 1 s; a change may be kept all the same");
+    }
 }
 
 } // namespace

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/contact/ban_talk.hpp"
 
+#include <poll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include <fmt/core.h>
@@ -16,6 +20,14 @@
 namespace sieve::service {
 
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t bans_in_a_second = 20000; // of a machine that is busy with other things
+// To be heard, to wait for others' changes, and to get the answer.
+constexpr std::chrono::seconds beside_the_change{60};
+constexpr std::chrono::seconds busy_patience{10};
+constexpr std::chrono::milliseconds between_tries{100};
 
 constexpr std::string_view question_magic = "xdp-sieve asks 1\n";
 constexpr std::string_view answer_magic = "xdp-sieve says 1\n";
@@ -70,6 +82,54 @@ class Parts {
 
 tl::unexpected<Error> socket_fault(const std::string& what, int error) {
     return kernel_refused(fmt::format("the daemon's socket for bans: {}: {}", what, errno_text(error)));
+}
+
+// Returns when the socket may be ready. Errors: busy (the talk is over); the time is up.
+Status wait_for(int socket, short events, const char* what, const TalkLimit& limit) {
+    for (;;) {
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(limit.end - Clock::now()).count();
+        if (left <= 0) return socket_fault(what, ETIMEDOUT);
+        pollfd waits[] = {{.fd = socket, .events = events, .revents = 0},
+                          {.fd = limit.over, .events = POLLIN, .revents = 0}};
+        const int found = ::poll(waits, 2, static_cast<int>(std::min<std::int64_t>(left, 1000000)));
+        if (found < 0 && errno != EINTR) return socket_fault(what, errno);
+        if (found <= 0) continue;
+        if (waits[1].revents != 0) return failure(ErrorKind::busy, "xdp-sieved ends, or is being reloaded");
+        return {};
+    }
+}
+
+Result<std::optional<BanAnswer>> ask_once(const std::string& path, std::string_view question,
+                                          const TalkLimit& limit) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    if (path.size() >= sizeof(address.sun_path)) return socket_fault(printable(path), ENAMETOOLONG);
+    path.copy(address.sun_path, path.size());
+    const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (!socket) return socket_fault("cannot be made", errno);
+    // connect() waits so long while the daemon accepts nobody. The clock of that is coarse: rather longer.
+    const auto left = std::max<std::int64_t>(
+                          0, std::chrono::ceil<std::chrono::microseconds>(limit.end - Clock::now()).count()) +
+                      20000;
+    const timeval longest{.tv_sec = left / 1000000, .tv_usec = left % 1000000};
+    ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &longest, sizeof(longest));
+    if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+        if (errno == ENOENT || errno == ECONNREFUSED) return std::nullopt;
+        if (errno == EACCES || errno == EPERM)
+            return failure(ErrorKind::not_permitted,
+                           fmt::format("{}: not for this user; expected root or a member of the group that "
+                                       "ban-group names",
+                                       printable(path)));
+        return socket_fault(printable(path), errno);
+    }
+    // A daemon that refuses may close before it has read all.
+    const Status said = say(socket.get(), question, limit);
+    ::shutdown(socket.get(), SHUT_WR);
+    const Result<std::string> heard = hear(socket.get(), std::size_t{4} << 30, limit);
+    if (!heard) return tl::unexpected(said ? heard.error() : said.error());
+    if (heard->empty() && !said) return tl::unexpected(said.error());
+    SIEVE_ASSIGN(BanAnswer answer, ban_answer_of(*heard));
+    return answer;
 }
 
 } // namespace
@@ -147,57 +207,61 @@ Result<BanAnswer> ban_answer_of(std::string_view bytes) {
     return answer;
 }
 
-Result<std::string> hear(int socket, std::size_t longest) {
+Result<std::string> hear(int socket, std::size_t longest, const TalkLimit& limit) {
     std::string bytes;
     for (;;) {
+        SIEVE_TRY(wait_for(socket, POLLIN, "cannot be read", limit));
         const std::size_t had = bytes.size();
         bytes.resize(had == 0 ? 4096 : had * 2);
-        const ssize_t got = ::recv(socket, bytes.data() + had, bytes.size() - had, 0);
+        const ssize_t got = ::recv(socket, bytes.data() + had, bytes.size() - had, MSG_DONTWAIT);
         bytes.resize(had + static_cast<std::size_t>(got > 0 ? got : 0));
         if (got == 0) return bytes;
         // A daemon that refuses answers and closes without reading the question. The answer says whether it
         // is whole.
         if (got < 0 && errno == ECONNRESET && !bytes.empty()) return bytes;
-        if (got < 0 && errno != EINTR) return socket_fault("cannot be read", errno);
+        if (got < 0 && errno != EINTR && errno != EAGAIN) return socket_fault("cannot be read", errno);
         if (bytes.size() > longest)
             return bad_input(fmt::format("a question about bans is longer than {} MiB", longest >> 20));
     }
 }
 
-Status say(int socket, std::string_view bytes) {
+Status say(int socket, std::string_view bytes, const TalkLimit& limit) {
     while (!bytes.empty()) {
-        const ssize_t sent = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-        if (sent < 0 && errno == EINTR) continue;
-        if (sent < 0) return socket_fault("cannot be written", errno);
-        bytes.remove_prefix(static_cast<std::size_t>(sent));
+        const ssize_t sent = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent >= 0)
+            bytes.remove_prefix(static_cast<std::size_t>(sent));
+        else if (errno != EAGAIN && errno != EINTR)
+            return socket_fault("cannot be written", errno);
+        else
+            SIEVE_TRY(wait_for(socket, POLLOUT, "cannot be written", limit));
     }
     return {};
 }
 
-Result<std::optional<BanAnswer>> ask_about_bans(const std::string& path, const BanQuestion& question) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    if (path.size() >= sizeof(address.sun_path)) return socket_fault(printable(path), ENAMETOOLONG);
-    path.copy(address.sun_path, path.size());
-    const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (!socket) return socket_fault("cannot be made", errno);
-    if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-        if (errno == ENOENT || errno == ECONNREFUSED) return std::nullopt;
-        if (errno == EACCES || errno == EPERM)
-            return failure(ErrorKind::not_permitted,
-                           fmt::format("{}: not for this user; expected root or a member of the group that "
-                                       "ban-group names",
-                                       printable(path)));
-        return socket_fault(printable(path), errno);
+std::chrono::seconds time_for_bans(std::size_t changes) {
+    return std::chrono::seconds(10 + changes / bans_in_a_second);
+}
+
+std::chrono::seconds time_for_answer(const BanQuestion& question) {
+    return time_for_bans(question.request.changes.size()) + beside_the_change;
+}
+
+Result<std::optional<BanAnswer>> ask_about_bans(const std::string& path, const BanQuestion& question,
+                                                std::chrono::milliseconds patience) {
+    const std::string bytes = bytes_of(question);
+    const TalkLimit limit{.end = Clock::now() + patience};
+    const auto last_try = std::min(limit.end, Clock::now() + busy_patience);
+    for (;;) {
+        Result<std::optional<BanAnswer>> answer = ask_once(path, bytes, limit);
+        if (!answer && Clock::now() >= limit.end)
+            return kernel_refused(
+                fmt::format("xdp-sieved did not answer about bans within {} s; a change may be kept all "
+                            "the same",
+                            std::chrono::ceil<std::chrono::seconds>(patience).count()));
+        const bool busy = answer && *answer && (*answer)->error && (*answer)->error->kind == ErrorKind::busy;
+        if (!busy || Clock::now() + between_tries >= last_try) return answer;
+        std::this_thread::sleep_for(between_tries);
     }
-    // A daemon that refuses may close before it has read all.
-    const Status said = say(socket.get(), bytes_of(question));
-    ::shutdown(socket.get(), SHUT_WR);
-    const Result<std::string> heard = hear(socket.get(), std::size_t{4} << 30);
-    if (!heard) return tl::unexpected(said ? heard.error() : said.error());
-    if (heard->empty() && !said) return tl::unexpected(said.error());
-    SIEVE_ASSIGN(BanAnswer answer, ban_answer_of(*heard));
-    return answer;
 }
 
 } // namespace sieve::service

@@ -6,6 +6,7 @@
 // The folder is not that of the lock, which is root's alone: whoever may ban has to reach the socket.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -45,12 +46,25 @@ inline constexpr std::size_t longest_ban_question = std::size_t{256} << 20;
 [[nodiscard]] Result<BanQuestion> ban_question_of(std::string_view bytes);
 [[nodiscard]] Result<BanAnswer> ban_answer_of(std::string_view bytes);
 
-// Everything until the other side closes. Error: it takes too long, or is too long.
-[[nodiscard]] Result<std::string> hear(int socket, std::size_t longest);
-[[nodiscard]] Status say(int socket, std::string_view bytes);
+// What ends a talk that the other side does not end.
+struct TalkLimit {
+    std::chrono::steady_clock::time_point end; // of the whole talk, however many parts it comes in
+    int over = -1;                             // an event (event.hpp) that ends it at once; -1: none
+};
 
-// Asks the daemon. Nothing: none listens. Errors: not_permitted; those of the connection.
-[[nodiscard]] Result<std::optional<BanAnswer>> ask_about_bans(const std::string& path,
-                                                              const BanQuestion& question);
+// Everything until the other side closes. Errors: busy (it is over); it takes too long, or is too long.
+[[nodiscard]] Result<std::string> hear(int socket, std::size_t longest, const TalkLimit& limit);
+// What the other side can take at once is sent, whatever the limit.
+[[nodiscard]] Status say(int socket, std::string_view bytes, const TalkLimit& limit);
+
+// So long the daemon waits until a change is in force.
+[[nodiscard]] std::chrono::seconds time_for_bans(std::size_t changes);
+// So long a command waits for the answer.
+[[nodiscard]] std::chrono::seconds time_for_answer(const BanQuestion& question);
+
+// Asks the daemon, and again for some seconds while it answers others of this user. Nothing: none listens.
+// Errors: not_permitted; busy; it does not answer in this time; those of the connection.
+[[nodiscard]] Result<std::optional<BanAnswer>>
+ask_about_bans(const std::string& path, const BanQuestion& question, std::chrono::milliseconds patience);
 
 } // namespace sieve::service

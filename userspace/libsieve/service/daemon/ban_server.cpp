@@ -6,7 +6,6 @@
 #include <sys/fsuid.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -27,12 +26,10 @@ namespace sieve::service {
 
 namespace {
 
-constexpr std::size_t most_questions = 16; // at a time
-// A question, or the reading of an answer, that takes longer is given up.
-constexpr int longest_wait = 10; // seconds
-// So long a question waits to come into force, and longer if it has many bans.
-constexpr std::chrono::seconds patience{10};
-constexpr std::size_t bans_in_a_second = 20000; // of a machine that is busy with other things
+// At a time.
+constexpr std::size_t most_questions = 16;
+constexpr std::size_t most_of_members = 12; // all others are root's
+constexpr std::size_t most_of_a_member = 4;
 // So long the daemon's end waits for an answer.
 constexpr std::chrono::milliseconds end_of_daemon{100};
 
@@ -40,6 +37,13 @@ constexpr std::chrono::milliseconds end_of_daemon{100};
 long group_of(const std::string& name) {
     const struct group* const found = ::getgrnam(name.c_str());
     return found != nullptr ? static_cast<long>(found->gr_gid) : -1;
+}
+
+std::optional<ucred> who_asks(int socket) {
+    ucred who{};
+    socklen_t length = sizeof(who);
+    if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &length) != 0) return std::nullopt;
+    return who;
 }
 
 // New files of this thread have that group, which needs less than to change it.
@@ -56,7 +60,21 @@ class AsGroup {
     gid_t before_;
 };
 
+// A new socket takes that much at once.
+void refuse(int socket) {
+    const BanAnswer answer{.error = Error{ErrorKind::busy,
+                                          "xdp-sieved answers other questions of this user or group about "
+                                          "bans; expected fewer at a time",
+                                          {}}};
+    (void)say(socket, bytes_of(answer), {.end = std::chrono::steady_clock::now()});
+}
+
 } // namespace
+
+BanServer::BanServer(LiveSets& live, HostAddresses& host, Log& log, BanServerSettings settings)
+    : live_(live), host_(host), log_(log), settings_(std::move(settings)) {
+    if (!settings_.who) settings_.who = who_asks;
+}
 
 BanServer::~BanServer() {
     close();
@@ -124,6 +142,7 @@ Status BanServer::listen(const std::string& path, const std::string& group) {
 
 void BanServer::serve(int listener, int over) {
     struct Asking {
+        uid_t uid = 0;
         std::atomic<bool> ended = false;
         std::thread thread{};
     };
@@ -134,6 +153,13 @@ void BanServer::serve(int listener, int over) {
             one.thread.join();
             return true;
         });
+    };
+    const auto has_place = [&](uid_t uid) {
+        if (uid == 0) return true;
+        const auto of_members = std::ranges::count_if(asking, [](const Asking& one) { return one.uid != 0; });
+        const auto of_this = std::ranges::count(asking, uid, &Asking::uid);
+        return static_cast<std::size_t>(of_members) < most_of_members &&
+               static_cast<std::size_t>(of_this) < most_of_a_member;
     };
     for (;;) {
         pollfd waits[] = {
@@ -146,55 +172,63 @@ void BanServer::serve(int listener, int over) {
         if ((waits[1].revents & POLLIN) == 0) continue;
         UniqueFd socket(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
         if (!socket) continue;
-        Asking& one = asking.emplace_back();
         try {
-            one.thread = std::thread([this, &one, socket = std::move(socket)]() mutable {
+            const std::optional<ucred> who = settings_.who(socket.get());
+            if (!who) continue;
+            join_ended(); // whoever has got its answer may ask again at once
+            if (!has_place(who->uid)) {
+                refuse(socket.get());
+                continue;
+            }
+            Asking& one = asking.emplace_back();
+            one.uid = who->uid;
+            // The socket closes after it has ended.
+            one.thread = std::thread([this, &one, over, who = *who, socket = std::move(socket)] {
                 try {
-                    answer(std::move(socket));
+                    answer(socket.get(), who, over);
                 } catch (const std::exception& error) {
                     log_.error(fmt::format("bans: a question broke off: {}", why_broken_off(error)));
                 }
                 one.ended = true;
             });
-        } catch (const std::exception&) { // no thread: it closes, and whoever asked sees that
-            asking.pop_back();
+        } catch (const std::exception&) { // no memory or thread: it closes, and whoever asked sees that
+            if (!asking.empty() && !asking.back().thread.joinable()) asking.pop_back();
         }
     }
     for (Asking& one : asking) one.thread.join();
 }
 
 // The mode of the socket says the same. Who is not meant to ask may have got it from who is.
-bool BanServer::may_ask(int socket) const {
-    ucred who{};
-    socklen_t length = sizeof(who);
-    if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &length) != 0) return false;
+bool BanServer::may_ask(int socket, const ucred& who) const {
     if (who.uid == 0) return true;
     if (group_id_ < 0) return false;
     if (who.gid == static_cast<gid_t>(group_id_)) return true;
     std::vector<gid_t> groups(65536);
-    length = static_cast<socklen_t>(groups.size() * sizeof(gid_t));
+    auto length = static_cast<socklen_t>(groups.size() * sizeof(gid_t));
     if (::getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &length) != 0) return false;
     groups.resize(length / sizeof(gid_t));
     return std::ranges::find(groups, static_cast<gid_t>(group_id_)) != groups.end();
 }
 
-void BanServer::answer(UniqueFd socket) {
-    const timeval limit{.tv_sec = longest_wait, .tv_usec = 0};
-    ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-    ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+TalkLimit BanServer::limit_of_talk(int over) const {
+    return {.end = std::chrono::steady_clock::now() + settings_.longest_talk, .over = over};
+}
+
+void BanServer::answer(int socket, const ucred& who, int over) {
     BanAnswer answer;
-    if (!may_ask(socket.get())) {
+    if (!may_ask(socket, who)) {
         answer.error = Error{ErrorKind::not_permitted,
                              "bans are for root and the members of the group that ban-group names",
                              {}};
-    } else if (Result<std::string> heard = hear(socket.get(), longest_ban_question); !heard) {
+    } else if (Result<std::string> heard = hear(socket, longest_ban_question, limit_of_talk(over)); !heard) {
         answer.error = std::move(heard.error());
     } else if (Result<BanQuestion> question = ban_question_of(*heard); !question) {
         answer.error = std::move(question.error());
     } else {
         answer = answer_of(*question);
     }
-    (void)say(socket.get(), bytes_of(answer)); // whoever has gone away does not hear it
+    // Whoever has gone away does not hear it.
+    (void)say(socket, bytes_of(answer), limit_of_talk(over));
 }
 
 BanAnswer BanServer::answer_of(const BanQuestion& question) {
@@ -242,7 +276,7 @@ Status BanServer::change(const BanQuestion& question, const Configuration& confi
         return state.ledger.bytes > 0 && state.ledger.has(taken.mark) && !state.settles;
     };
     std::optional<live::LiveUpdater::State> state;
-    const auto longest = patience + std::chrono::seconds(request.changes.size() / bans_in_a_second);
+    const std::chrono::seconds longest = time_for_bans(request.changes.size());
     const auto end = std::chrono::steady_clock::now() + longest;
     do {
         state = live_.wait(request.set, end_of_daemon, is_in);

@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // Answers questions about bans (ban_talk.hpp): puts a change into the ledger, wakes the set that follows it,
 // and says whether the change is in force. Each question has a thread of its own, and a time limit.
+//
+// Whoever may ban may also be slow, or mean to be. So nobody but root has more than a few of the threads, and
+// all others together leave some to root. The end of the server waits for nobody at the other end.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <atomic>
+#include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -21,9 +29,16 @@
 
 namespace sieve::service {
 
+struct BanServerSettings {
+    // For the whole of a question, and for the whole of an answer to be taken.
+    std::chrono::milliseconds longest_talk{10000};
+    // Who is at the other end of a socket; nothing: the kernel does not say. Null: asks the kernel.
+    std::function<std::optional<ucred>(int socket)> who{};
+};
+
 class BanServer {
   public:
-    BanServer(LiveSets& live, HostAddresses& host, Log& log) : live_(live), host_(host), log_(log) {}
+    BanServer(LiveSets& live, HostAddresses& host, Log& log, BanServerSettings settings = {});
     BanServer(const BanServer&) = delete;
     BanServer& operator=(const BanServer&) = delete;
     ~BanServer(); // answers no more
@@ -36,15 +51,17 @@ class BanServer {
     [[nodiscard]] Status listen(const std::string& path, const std::string& group);
     void close();
     void serve(int listener, int over);
-    void answer(UniqueFd socket);
+    void answer(int socket, const ucred& who, int over);
     [[nodiscard]] BanAnswer answer_of(const BanQuestion& question);
     [[nodiscard]] Status change(const BanQuestion& question, const Configuration& configuration,
                                 BanAnswer& answer);
-    [[nodiscard]] bool may_ask(int socket) const;
+    [[nodiscard]] bool may_ask(int socket, const ucred& who) const;
+    [[nodiscard]] TalkLimit limit_of_talk(int over) const;
 
     LiveSets& live_;
     HostAddresses& host_;
     Log& log_;
+    BanServerSettings settings_;
 
     std::mutex mutex_; // of what follows
     std::shared_ptr<const Configuration> configuration_;
