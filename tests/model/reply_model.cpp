@@ -143,19 +143,13 @@ void ReplyModel::leaves(const Bytes& frame, double time) {
             return;
         }
         if (tuple.a != tuple.b && tuple.a < 1024) return;
-        if (tuple.a == tuple.b && found != flows_.end()) {
-            // Not renewed as long as it lives, which two units of time decide.
-            Flow& flow = found->second;
-            const double over = flow.last + flow.limit;
-            if (time <= over && flow.sure > 0) return;
-            if (time <= over + 2 * unit) {
-                flow = {.last = time, .limit = 60, .sure = 0, .begun = time};
-                shared = flow.limit;
-            }
-        }
-        if (shared > 0) {
-        } else if (found == flows_.end() || time > found->second.last + found->second.limit + 2 * unit) {
+        if (found == flows_.end() || time > found->second.last + found->second.limit + 2 * unit) {
             flows_[tuple] = {.last = time, .limit = 60, .sure = 60, .begun = time};
+        } else if (tuple.a == tuple.b) {
+            // Not renewed as long as it lives. Two units of time decide whether it does.
+            Flow& flow = found->second;
+            if (time <= flow.last + flow.limit && flow.sure > 0) return;
+            flow = {.last = time, .limit = 60, .sure = 0, .begun = time};
         } else {
             // A packet in a later unit of time than the first makes it a stream, unless it comes too late.
             Flow& flow = found->second;

@@ -95,9 +95,10 @@ std::string as_always(std::string message) {
         return std::regex_replace(text, std::regex(R"([^\w/])"), "\\$&");
     };
     static const std::pair<std::regex, const char*> varying[] = {
-        // A test's folder or file among the temporary ones, and the folder in which the tests run.
+        // The folder in which the tests run, which may be a temporary one, and a test's folder or file among
+        // these.
+        {std::regex(literally(fs::current_path()) + R"((?![^/:;,"`'() \n]))"), "HERE"},
         {std::regex(literally(fs::temp_directory_path() / "") + R"([^/:;,"`'() \n]+)"), "DIR"},
-        {std::regex(literally(fs::current_path())), "HERE"},
         {std::regex("/proc/self/fd/[0-9]+"), "/proc/self/fd/N"},
         {std::regex(R"(\b[0-9a-f]{16}([0-9a-f]{16})?\b)"), "HEX"}, // identities and checksums of images
         {std::regex("\\(owner " + std::to_string(::geteuid()) + ","), "(owner OURS,"},
