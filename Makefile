@@ -175,7 +175,7 @@ $(BENCH_OBJ) $(KERN_OBJ) $(MEASUREMENT_OBJ): | $(BENCH_SKELETON)
 $(B)/userspace/%.o: INSTRUMENT = $(COVERAGE)
 LIBS     += $(COVERAGE)
 
-COMPILE   = PRECOMPILED=$(PRECOMPILED) scripts/compile_group.sh $< $@ $(COMPILER) -iquote . $(CPPFLAGS) $(CXXFLAGS) \
+COMPILE   = PRECOMPILED=$(PRECOMPILED) scripts/compile.sh $< $@ $(COMPILER) -iquote . $(CPPFLAGS) $(CXXFLAGS) \
 	$(call suited,$(COMPILER)) $(INSTRUMENT)
 $(B)/%.o: %.cpp | $(SKELETON)
 	@mkdir -p $(@D)

@@ -54,7 +54,7 @@ fuzz: fuzz-build
 fuzz-stack: $(B)/xdp-sieve $(BPF_OBJ)
 	TIME=$(or $(TIME),60) SEED=$${SEED:-$$(date +%s)} tests/selftests/stack.sh
 
-FUZZ_COMPILE = PRECOMPILED=$(PRECOMPILED) scripts/compile_group.sh $< $@ $(FUZZ_CXX) -iquote . $(CPPFLAGS) -std=c++20 \
+FUZZ_COMPILE = PRECOMPILED=$(PRECOMPILED) scripts/compile.sh $< $@ $(FUZZ_CXX) -iquote . $(CPPFLAGS) -std=c++20 \
 	$(FUZZ_FLAGS)
 $(FUZZ)/%.o: %.cpp
 	@mkdir -p $(@D)

@@ -591,6 +591,7 @@ who_may_ban() {
     judged drop "$A"
     stop
 }
+
 # A member who never ends its questions takes nothing from root, and no time from a reload or the daemon's end.
 slow_members() {
     local member
@@ -613,6 +614,7 @@ slow_members() {
     stop
     wait "$member" || fail "$(cat "$WORK/slow")"
 }
+
 # Makes more connections than there are places, and says a byte in each now and then, until the daemon closes them.
 slow_member() {
     rm -f "$WORK/slow"
@@ -639,6 +641,7 @@ END
     member=$!
     await_line "$WORK/slow" '^connected'
 }
+
 # as USER GROUP COMMAND...: our program, from a place where others may run it.
 as() {
     local user=$1 group=$2

@@ -5,7 +5,7 @@
 # longer. An error of a single source is an error. If PRECOMPILED names a folder, it holds precompiled headers
 # (precompile.sh).
 #
-#     compile_group.sh GROUP OBJECT COMPILER ARGUMENT...
+#     compile.sh SOURCE|GROUP OBJECT COMPILER ARGUMENT...
 set -euo pipefail
 group=$1 object=$2
 shift 2
