@@ -75,9 +75,9 @@ class LiveUpdaterTest : public testing::Test, public LiveWorld {
     Time settle(LiveUpdater& updater) {
         for (;;) {
             const Time next = updater.step();
-            const bool at_work = updater.state().at_work; // on another thread
-            if (next > now + 1s && !at_work) return next;
-            if (next > now) std::this_thread::sleep_for(1ms);
+            if (next <= now) continue;
+            if (!updater.state().at_work) return next;
+            std::this_thread::sleep_for(1ms); // another thread is at work
         }
     }
     // A member and a prefix come into force, and then the updater ends.

@@ -1058,6 +1058,26 @@ TEST_F(CycleTest, AProgramThatIsElsewhereIsNotForgotten) {
     EXPECT_FALSE(kernel.running.ours);
 }
 
+// A list changes while the interface is in another network namespace.
+TEST_F(CycleTest, AProgramThatComesBackGetsTheListsThatChangedMeanwhile) {
+    done();
+    const std::uint32_t a = map_of("a");
+    const std::uint32_t b = map_of("b");
+    files.feed("b.txt", {"192.0.2.7"});
+    kernel.eth0_gone = true;
+    CycleReport away = done({.on_failure = OnFailure::go_on});
+    EXPECT_EQ(away.sets[1].outcome, SetOutcome::replaced);
+    // Other cycles come before the interface does.
+    away = done({.ask = Ask::nothing, .on_failure = OnFailure::go_on, .behind = away.behind});
+    EXPECT_EQ(map_of("b"), b);
+    kernel.eth0_gone = false;
+    const CycleReport back =
+        done({.ask = Ask::nothing, .on_failure = OnFailure::go_on, .behind = away.behind});
+    EXPECT_NE(map_of("b"), b);
+    EXPECT_EQ(map_of("a"), a);
+    EXPECT_TRUE(back.behind.empty());
+}
+
 // Ids begin anew at each boot.
 TEST_F(CycleTest, AProgramOfAnotherBootIsNotTakenForOurs) {
     done();

@@ -84,6 +84,20 @@ TEST_F(BanLedgerTest, KeepsBans) {
     EXPECT_EQ(BanLedger(state, "other").bans(at_second(1))->size(), 0U);
 }
 
+// Anybody could lift all bans.
+TEST_F(BanLedgerTest, SaysNothingWhereOthersMayWrite) {
+    ASSERT_TRUE(ledger.append({added("192.0.2.1")}));
+    std::filesystem::permissions(state, std::filesystem::perms::all);
+    std::filesystem::remove(path);
+    const auto read = BanLedger(state, "block").bans(at_second(1));
+    ASSERT_FALSE(read);
+    expect_error(read.error(), ErrorKind::bad_input);
+    const Status appended = ledger.append({added("192.0.2.2")});
+    ASSERT_FALSE(appended);
+    expect_error(appended.error(), ErrorKind::bad_input);
+    EXPECT_FALSE(std::filesystem::exists(path));
+}
+
 TEST_F(BanLedgerTest, TellsWhatCameSince) {
     BanLedger reader(state, "block");
     bool all = false;

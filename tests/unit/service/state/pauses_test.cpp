@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "unit/control/files.hpp"
+#include "unit/messages.hpp"
 
 namespace sieve::service {
 namespace {
@@ -46,6 +47,20 @@ TEST(Pauses, MayBeFolders) {
     EXPECT_TRUE(add_pause(state, "eth0"));
     EXPECT_TRUE(end_pause(state, "eth0").value());
     EXPECT_EQ(read_pauses(state).value(), Pauses());
+}
+
+// Anybody could switch the filter off, or have it said that it is off.
+TEST(Pauses, AreNoneWhereOthersMayWrite) {
+    const Files files;
+    const std::string state = files.path("state");
+    std::filesystem::create_directory(state);
+    ASSERT_TRUE(add_pause(state, "eth0"));
+    std::filesystem::permissions(state, std::filesystem::perms::all);
+    EXPECT_EQ(read_pauses(state).value(), Pauses());
+    const Status refused = add_pause(state, "eth1");
+    ASSERT_FALSE(refused);
+    expect_error(refused.error(), ErrorKind::bad_input);
+    EXPECT_FALSE(std::filesystem::exists(state + "/paused.eth1"));
 }
 
 TEST(Pauses, OtherFilesAreNone) {

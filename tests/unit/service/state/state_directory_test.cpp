@@ -233,6 +233,29 @@ TEST_F(StateDirectoryTest, WhatIsNoFileIsReplaced) {
     }
 }
 
+// Who could write there once may have left links to files of others.
+TEST_F(StateDirectoryTest, NothingIsWrittenThroughALink) {
+    const std::string dear = files.path("dear");
+    std::filesystem::create_directory(dear);
+    std::ofstream(dear + "/file") << "{}";
+    { const StateDirectory made = open(); }
+    std::filesystem::remove_all(path + "/sets");
+    std::filesystem::create_symlink(dear, path + "/sets");
+    for (const char* const name : {"hooks.json", "bad.refused"})
+        std::filesystem::create_symlink(dear + "/file", path + "/" + name);
+    const StateDirectory state = open();
+    const std::vector<ManagedHook> hooks{{"eth0", kernel::HookPoint::xdp, 40}};
+    ASSERT_TRUE(state.keep_hooks(hooks));
+    EXPECT_EQ(state.hooks(remark()).value(), hooks);
+    ASSERT_TRUE(state.note_refused("bad", {.guard = "growth", .digest = "1"}));
+    const SetRecord record = keep(state, "bad", {"192.0.2.1"});
+    EXPECT_EQ(state.read("bad", remark())->identity, record.identity);
+    std::string text;
+    std::getline(std::ifstream(dear + "/file"), text);
+    EXPECT_EQ(text, "{}");
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dear), {}), 1);
+}
+
 TEST_F(StateDirectoryTest, ACommitThatCannotBeReadIsNone) {
     for (void (*put)(const std::string&) : {&put_folder, &put_pipe}) {
         static_cast<void>(open());

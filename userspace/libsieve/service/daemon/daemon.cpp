@@ -411,19 +411,7 @@ void Daemon::note(const RunningCycle& ended) {
         return;
     }
     parts_.statistics.note_cycle(*ended.report, times);
-    note_behind(*ended.report);
-}
-
-// One hook took a new filter, so that it is the last good one, and another did not.
-void Daemon::note_behind(const CycleReport& report) {
-    for (const HookReport& hook : report.hooks)
-        for (const SetPlan& set : hook.plan.sets) {
-            const FilterBehind one{hook.plan.interface, hook.plan.point, set.name};
-            if (!hook.error)
-                behind_.erase(one);
-            else if (set.new_filter)
-                behind_.insert(one);
-        }
+    behind_ = ended.report->behind;
 }
 
 // The directory that is at the path now. Where it cannot be watched, a cycle finds what has changed.

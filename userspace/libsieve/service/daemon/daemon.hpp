@@ -115,7 +115,6 @@ class Daemon {
     void end();
     void tell(const RunningCycle& ended);
     void note(const RunningCycle& ended);
-    void note_behind(const CycleReport& report);
     void tell_state();
     void watch_state();
     void ask_accepted();

@@ -131,7 +131,7 @@ Result<RecordLog> RecordLog::create(const std::string& path, const LogKind& kind
     for (const LogRecord& record : records) text += record_of(record.type, next++, record.payload);
     const std::string name = fmt::format("{} of xdp-sieve", kind.name);
     const OutputKind output{.name = name.c_str(), .beginnings = {kind.magic}, .mode = 0600};
-    SIEVE_TRY(write_output(path, text, output, Replace::anything));
+    SIEVE_TRY(write_output(path, text, output, Replace::own));
     UniqueFd file(::open(path.c_str(), O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC));
     if (!file) return fault(path, "cannot be written: " + errno_text(errno));
     return RecordLog(path, std::move(file), text.size(), next);

@@ -499,7 +499,7 @@ class Cycle {
     // What failed stays as it was, and ours if it was ours.
     void note_managed(const HookReport& report) {
         const HookPlan& plan = report.plan;
-        const std::uint32_t id = report.carried_out ? report.done.program_id : plan.program_id;
+        const std::uint32_t id = program_of(report);
         if (id != 0) now_managed_.push_back({plan.interface, plan.point, id});
         if (report.carried_out && plan.step == HookStep::unload) unloaded_.insert(plan.program_id);
     }
@@ -513,8 +513,34 @@ class Cycle {
                     return now.program_id == before.program_id;
                 }))
                 continue;
-            if (kernel_.has_program(before.program_id).value_or(true)) now_managed_.push_back(before);
+            if (!kernel_.has_program(before.program_id).value_or(true)) continue;
+            now_managed_.push_back(before);
+            away_.push_back(before.program_id);
         }
+    }
+
+    [[nodiscard]] static std::uint32_t program_of(const HookReport& report) {
+        return report.carried_out ? report.done.program_id : report.plan.program_id;
+    }
+
+    // One hook took a new filter, so that it is the last good one, and another did not, or was not here.
+    void note_behind() {
+        FiltersBehind behind = options_.behind;
+        for (const HookReport& hook : report_.hooks)
+            for (const SetPlan& set : hook.plan.sets) {
+                if (!hook.error)
+                    behind.erase({program_of(hook), set.name});
+                else if (set.new_filter)
+                    behind.insert({program_of(hook), set.name});
+            }
+        for (const std::uint32_t program : away_)
+            for (const SetReport& set : report_.sets)
+                if (set.outcome == SetOutcome::replaced) behind.insert({program, set.name});
+        std::erase_if(behind, [&](const FilterBehind& one) {
+            return std::ranges::find(now_managed_, one.program_id, &ManagedHook::program_id) ==
+                   now_managed_.end();
+        });
+        report_.behind = std::move(behind);
     }
 
     // A new image is the last good one once it is live somewhere, or if there is no interface for it.
@@ -548,6 +574,7 @@ class Cycle {
         }
         SIEVE_TRY(state_.commit(together));
         keep_noting_managed();
+        note_behind();
         if (knows_managed_) SIEVE_TRY(state_.keep_hooks(now_managed_));
         std::vector<std::string> names;
         for (const SetConfiguration& set : configuration_.sets) names.push_back(set.name);
@@ -596,6 +623,7 @@ class Cycle {
     bool knows_managed_ = true;
     std::vector<ManagedHook> now_managed_;
     std::set<std::uint32_t> unloaded_; // programs
+    std::vector<std::uint32_t> away_;  // programs that may run where this cycle changes nothing
     std::map<std::string, SetRecord> staged_;
     std::set<std::string> live_; // sets whose image was brought into force
     bool failed_ = false;

@@ -142,6 +142,7 @@ struct CycleReport {
     std::vector<HookReport> hooks{};
     std::vector<std::string> missing{}; // interfaces
     bool changed = false;               // something of what is in force
+    FiltersBehind behind{};             // for the next cycle
 };
 
 // Runs a cycle. Of the sets that change together, all changes come into force or none: every list has passed

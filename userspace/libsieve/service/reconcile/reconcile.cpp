@@ -304,7 +304,7 @@ class HookPlanner {
     void add_staying(std::size_t i, const kernel::SetInForce& now) {
         WantedVersion wanted = wanted_.at(now.name);
         if (wanted.filter == WantedFilter::in_force && wanted.has_image() &&
-            behind_.contains({plan_.interface, plan_.point, now.name}))
+            behind_.contains({plan_.program_id, now.name}))
             wanted.filter = WantedFilter::last_good;
         SetPlan set{.name = now.name,
                     .action_before = control::action_of(now),

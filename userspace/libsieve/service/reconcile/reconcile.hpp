@@ -121,10 +121,10 @@ struct ReconcilePlan {
     [[nodiscard]] bool nothing_to_do() const;
 };
 
-// A set of a hook that refused its last good filter, and has the one before.
+// A set whose program has the filter before its last good one: its hook refused that, or the interface was in
+// another network namespace. The program tells which hook it is, wherever its interface went and came back.
 struct FilterBehind {
-    std::string interface {};
-    kernel::HookPoint point = kernel::HookPoint::xdp;
+    std::uint32_t program_id = 0;
     std::string set{};
 
     [[nodiscard]] friend auto operator<=>(const FilterBehind&, const FilterBehind&) = default;

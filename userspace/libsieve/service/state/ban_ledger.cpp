@@ -12,6 +12,7 @@
 
 #include <fmt/core.h>
 
+#include "libsieve/service/state/folder_owner.hpp"
 #include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service {
@@ -39,8 +40,9 @@ std::string ban_ledger_path(const std::string& state, const std::string& set) {
 }
 
 Result<UniqueFd> BanLedger::lock() {
+    SIEVE_TRY(check_owner(state_));
     if (::mkdir(folder_.c_str(), 0700) == 0) {
-        const UniqueFd state(::open((folder_ + "/..").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        const UniqueFd state(::open(state_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
         if (!state || ::fsync(state.get()) != 0) return fault(folder_, "cannot be made", errno);
     } else if (errno != EEXIST) {
         return fault(folder_, "cannot be made", errno);
@@ -55,6 +57,7 @@ Result<UniqueFd> BanLedger::lock() {
 // False: there is no ledger.
 Result<bool> BanLedger::open_anew() {
     struct stat info {};
+    if (::stat(state_.c_str(), &info) == 0) SIEVE_TRY(check_owner(state_));
     if (::lstat(path_.c_str(), &info) != 0) { // a link that leads nowhere is there
         const int error = errno;
         log_.reset();

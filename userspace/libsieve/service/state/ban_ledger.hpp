@@ -32,7 +32,7 @@ namespace sieve::service {
 class BanLedger {
   public:
     BanLedger(const std::string& state, const std::string& set)
-        : folder_(ban_folder(state)), path_(ban_ledger_path(state, set)) {}
+        : state_(state), folder_(ban_folder(state)), path_(ban_ledger_path(state, set)) {}
 
     // A place in the ledger.
     struct Mark {
@@ -43,7 +43,8 @@ class BanLedger {
         [[nodiscard]] bool has(const Mark& other) const { return file != other.file || bytes >= other.bytes; }
     };
 
-    // Errors: bad_input for a ledger that is damaged; kernel_refused for one that cannot be written.
+    // Errors: bad_input for a ledger that is damaged, and for a state directory that others may write to:
+    // they could lift every ban; kernel_refused for a ledger that cannot be written.
     [[nodiscard]] Status append(const std::vector<live::BanChange>& changes);
 
     // Calls `visit` for each change since the last read, or for all of them. Returns whether it was all: the
@@ -67,6 +68,7 @@ class BanLedger {
     [[nodiscard]] Result<bool> open_anew();
     [[nodiscard]] Result<bool> read_on(const std::function<void(live::BanChange&& change)>& visit);
 
+    std::string state_;
     std::string folder_;
     std::string path_;
     std::optional<RecordLog> log_;

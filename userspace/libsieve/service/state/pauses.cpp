@@ -10,6 +10,7 @@
 
 #include <fmt/core.h>
 
+#include "libsieve/service/state/folder_owner.hpp"
 #include "libsieve/util/system/unique_fd.hpp"
 #include "libsieve/util/text/printable.hpp"
 
@@ -50,6 +51,7 @@ Result<Pauses> read_pauses(const std::string& state) {
     struct Close {
         void operator()(DIR* folder) const { ::closedir(folder); }
     };
+    if (!check_owner(state)) return Pauses();
     const std::unique_ptr<DIR, Close> folder(::opendir(state.c_str()));
     if (!folder) {
         if (errno == ENOENT || errno == ENOTDIR) return Pauses();
@@ -70,6 +72,7 @@ Result<Pauses> read_pauses(const std::string& state) {
 }
 
 Status add_pause(const std::string& state, const std::string& interface) {
+    SIEVE_TRY(check_owner(state));
     SIEVE_ASSIGN(const UniqueFd folder, open_folder(state));
     // Whatever has the name is a pause, a folder as well.
     const std::string name = name_of(interface);

@@ -27,11 +27,12 @@ struct Pauses {
     [[nodiscard]] friend bool operator==(const Pauses&, const Pauses&) = default;
 };
 
-// The pauses that are in this state directory; none in one that is not there. Error: it cannot be read now.
+// The pauses that are in this state directory. None in one that is not there, or that others may write to:
+// anybody could switch the filter off. Error: it cannot be read now.
 [[nodiscard]] Result<Pauses> read_pauses(const std::string& state);
 
 // Without an interface: everywhere. The pause is on the disk when this returns. The state directory must be
-// there.
+// there, and this user's alone.
 [[nodiscard]] Status add_pause(const std::string& state, const std::string& interface);
 
 // Without an interface: all pauses go. Returns whether there was one.

@@ -49,7 +49,7 @@ std::optional<RefusedList> read_refusal(const std::string& folder, const std::st
 
 Status write_refusal(const std::string& folder, const std::string& set, const RefusedList& list) {
     const std::string text = json_text(json(list)) + "\n";
-    return write_output(path_of(folder, set), text, refusal_output, Replace::anything);
+    return write_output(path_of(folder, set), text, refusal_output, Replace::own);
 }
 
 void remove_refusal(const std::string& folder, const std::string& set) {

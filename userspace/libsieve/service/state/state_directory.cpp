@@ -23,6 +23,7 @@
 
 #include "libsieve/kernel/host/lock.hpp"
 #include "libsieve/service/state/exact_file.hpp"
+#include "libsieve/service/state/folder_owner.hpp"
 #include "libsieve/util/files/digest.hpp"
 #include "libsieve/util/files/output.hpp"
 #include "libsieve/util/system/boot_id.hpp"
@@ -71,16 +72,13 @@ Status make_folder(const std::string& path) {
     return {};
 }
 
-// Whoever else may write here could have us load what he likes.
-Status check_owner(const std::string& path) {
+// A folder in the state directory. Who could write there once may have left a link, by which we would write
+// elsewhere.
+Status make_own_folder(const std::string& path) {
     struct stat info {};
-    if (::stat(path.c_str(), &info) != 0) return fault(path, "cannot be read", errno);
-    if (!S_ISDIR(info.st_mode)) return fault(path, "is no folder");
-    if (info.st_uid != ::geteuid() || (info.st_mode & (S_IWGRP | S_IWOTH)) != 0)
-        return fault(path,
-                     fmt::format("others may write to it (owner {}, mode {:o}); expected owner {}, mode 700",
-                                 info.st_uid, info.st_mode & 07777, ::geteuid()));
-    return {};
+    if (::lstat(path.c_str(), &info) == 0 && S_ISLNK(info.st_mode) && ::unlink(path.c_str()) != 0)
+        return fault(path, "cannot be removed", errno);
+    return make_folder(path);
 }
 
 // A file or folder that the service makes in the directory, or a file on its way to that name.
@@ -227,7 +225,7 @@ Status write_json(const std::string& path, const json& value) {
         std::filesystem::remove(path, error);
         if (error) return fault(path, "cannot be removed", error.value());
     }
-    return write_output(path, text_of(value), json_output, Replace::anything);
+    return write_output(path, text_of(value), json_output, Replace::own);
 }
 
 bool is_identity(const std::string& text) {
@@ -250,8 +248,8 @@ std::string folder_in(const std::string& root, const std::string& set) {
 }
 
 Status make_set_folder(const std::string& root, const std::string& set) {
-    SIEVE_TRY(make_folder(root + "/sets"));
-    return make_folder(folder_in(root, set));
+    SIEVE_TRY(make_own_folder(root + "/sets"));
+    return make_own_folder(folder_in(root, set));
 }
 
 // Nothing for a record that is not there, or cannot be read or understood.
@@ -349,9 +347,9 @@ Status StateDirectory::claim(std::chrono::milliseconds patience,
                          "their sources",
                          printable(path_), found.why, printable(folder)));
     }
-    SIEVE_TRY(make_folder(path_ + "/sets"));
+    SIEVE_TRY(make_own_folder(path_ + "/sets"));
     if (!found.has_version)
-        SIEVE_TRY(write_output(path_ + "/version", version_text, version_output, Replace::ours));
+        SIEVE_TRY(write_output(path_ + "/version", version_text, version_output, Replace::own));
     leave_note(path_);
     hold_->usable = true;
     Status complete = complete_commit(path_);
@@ -378,7 +376,6 @@ void StateDirectory::reclaim() const {
 }
 
 Result<Pauses> StateDirectory::pauses() const {
-    if (!check_owner(path_)) return Pauses();
     return read_pauses(path_);
 }
 

@@ -130,8 +130,7 @@ class StateDirectory {
     [[nodiscard]] std::string exact_path(const std::string& set, const std::string& identity) const;
     // The list that the image was built of, to read. bad_input, with the file's name, if it cannot be read.
     [[nodiscard]] Result<UniqueFd> open_list(const std::string& set, const std::string& identity) const;
-    // The pauses that are in the directory. None if others may write to it: anybody could switch the filter
-    // off. Error: they cannot be read now.
+    // read_pauses() of the directory.
     [[nodiscard]] Result<Pauses> pauses() const;
 
     // The set's list that was refused last, unless forget_refused() came since.

@@ -68,6 +68,11 @@ Result<bool> is_of_kind(const std::string& path, const OutputKind& kind) {
 
 Result<Target> find_target(const std::string& path, const OutputKind& kind, Replace replace) {
     struct stat info {};
+    if (replace == Replace::own) {
+        if (::lstat(path.c_str(), &info) == 0) return Target{path, FileIdentity{info.st_dev, info.st_ino}};
+        if (errno != ENOENT) return unwritable(path, errno);
+        return Target{path, std::nullopt};
+    }
     if (::stat(path.c_str(), &info) != 0) {
         if (errno != ENOENT) return unwritable(path, errno);
         if (::lstat(path.c_str(), &info) == 0)

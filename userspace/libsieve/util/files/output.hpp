@@ -4,7 +4,7 @@
 //
 // An output is a new name or a regular file. A symbolic link is followed: the file it points to is replaced,
 // and the link stays. A dangling link is refused. An existing file must be empty or begin like an output of
-// the same command, unless the caller says Replace::anything.
+// the same command, unless the caller says Replace::anything. With Replace::own, no link is followed.
 #pragma once
 
 #include <sys/types.h>
@@ -29,6 +29,7 @@ struct OutputKind {
 enum class Replace {
     ours,     // empty files, and files that begin like this kind of output
     anything, // any regular file
+    own, // whatever has the name in a folder that is this program's own: a link itself, and nobody's file
 };
 
 // Checks whether write_output() could write there, as far as this can be known beforehand. Refuses an output
