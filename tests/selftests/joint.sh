@@ -136,6 +136,33 @@ drop udp 203.0.113.5 $IN4 1 2
 END
 }
 
+# Keys change while a change is on probation. The table that comes back has the set as well, and a joint filter of its
+# old keys.
+keys_on_probation() {
+    local change
+    attach
+    for change in "swap $IN_IF b=$WORK/other" "remove $IN_IF b" "set $IN_IF c action=count"; do
+        sieve -q load --join "$IN_IF" "a=$WORK/a,kind=exact" "b=$WORK/b,action=pass" "c=$WORK/c,kind=exact"
+        # shellcheck disable=SC2086 # words
+        sieve -q $change --confirm 3600
+        sieve -q insert "$IN_IF" a 203.0.113.11
+        sieve -q delete "$IN_IF" a 203.0.113.1
+        verdicts --repeat 1 <<END
+drop udp 203.0.113.11 $IN4 1 2
+pass udp 203.0.113.1 $IN4 1 2
+END
+        sieve -q confirm --take-back "$IN_IF"
+        expect_joined "b c"
+        verdicts --repeat 1 <<END
+drop udp 203.0.113.11 $IN4 1 2
+pass udp 203.0.113.1 $IN4 1 2
+drop udp 203.0.113.2 $IN4 1 2
+pass udp 203.0.113.4 $IN4 1 2
+drop udp 203.0.113.5 $IN4 1 2
+END
+    done
+}
+
 # join makes good for a swap, and refuses lists that are not those of the filters.
 joined_again() {
     begin
@@ -265,6 +292,7 @@ ktap_run \
     "sets that are not joined keep their places" others \
     "sixteen sets" sixteen \
     "a change that is taken back" probation \
+    "keys that change while a change is on probation" keys_on_probation \
     "sets are joined again" joined_again \
     "a false positive in place of a key" mistaken_key \
     "sets with exceptions" exceptions \

@@ -188,7 +188,7 @@ Result<InPlace> change_in_place(Kernel& kernel, const HookName& name, const std:
             return done;
         }
     }
-    SIEVE_TRY(leave_joint(kernel, hook, set));
+    SIEVE_TRY(leave_joint(kernel, hook, now.set.map_id));
     const KeySet none(fields);
     const std::optional<std::uint64_t> life = life_of(request);
     SIEVE_ASSIGN(const TableChangeResult did,
