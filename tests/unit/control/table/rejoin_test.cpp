@@ -188,6 +188,23 @@ TEST_F(Rejoin, ASetWhoseKeysChangeLeavesTheTableThatComesBack) {
     EXPECT_EQ(number("c"), 2U);
 }
 
+// A joint filter knows no ends: it would go on matching the key for ever.
+TEST_F(Rejoin, ASetWhoseKeysMayEndIsNotJoined) {
+    KeySet keys(SIEVE_FIELD_SRC);
+    keys.add(*parse_key("192.0.2.9", SIEVE_FIELD_SRC));
+    const auto done = change_keys(kernel, {.interface = "eth0"}, "b", Members(std::move(keys), {}),
+                                  {.change = KeyChange::insert, .lifetime = 1h}, {});
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_EQ(number("b"), std::nullopt);
+    EXPECT_EQ(unjoined(), 0U) << "the service would try it in every cycle";
+    files.feed("b", {"192.0.2.2", "192.0.2.3", "192.0.2.9"});
+    ASSERT_TRUE(rejoin_all());
+    EXPECT_EQ(number("a"), 0U);
+    EXPECT_EQ(number("b"), std::nullopt);
+    EXPECT_EQ(number("c"), 1U);
+    EXPECT_EQ(remarks, (std::vector<std::string>{"set b is not joined: its keys may end"}));
+}
+
 TEST_F(Rejoin, OneSetIsNotEnough) {
     const std::uint32_t before = kernel.running.table.joint_id;
     const auto done = run({"a"});
