@@ -136,6 +136,55 @@ drop udp 203.0.113.5 $IN4 1 2
 END
 }
 
+# Keys change while a change is on probation. The table that comes back has the set as well, and a joint filter of its
+# old keys.
+keys_on_probation() {
+    local change
+    attach
+    for change in "swap $IN_IF b=$WORK/other" "remove $IN_IF b" "set $IN_IF c action=count"; do
+        sieve -q load --join "$IN_IF" "a=$WORK/a,kind=exact" "b=$WORK/b,action=pass" "c=$WORK/c,kind=exact"
+        # shellcheck disable=SC2086 # words
+        sieve -q $change --confirm 3600
+        sieve -q insert "$IN_IF" a 203.0.113.11
+        sieve -q delete "$IN_IF" a 203.0.113.1
+        verdicts --repeat 1 <<END
+drop udp 203.0.113.11 $IN4 1 2
+pass udp 203.0.113.1 $IN4 1 2
+END
+        sieve -q confirm --take-back "$IN_IF"
+        expect_joined "b c"
+        verdicts --repeat 1 <<END
+drop udp 203.0.113.11 $IN4 1 2
+pass udp 203.0.113.1 $IN4 1 2
+drop udp 203.0.113.2 $IN4 1 2
+pass udp 203.0.113.4 $IN4 1 2
+drop udp 203.0.113.5 $IN4 1 2
+END
+    done
+}
+
+# A joint filter knows no ends.
+keys_that_end() {
+    attach
+    sieve -q load --join "$IN_IF" "a=$WORK/a,kind=exact" "b=$WORK/b,action=pass" "c=$WORK/c"
+    sieve -q insert --for 1s "$IN_IF" a 203.0.113.11
+    expect_joined "b c"
+    list longer 203.0.113.1 203.0.113.2 2001:db8:a::1 203.0.113.11
+    sieve join "$IN_IF" "a=$WORK/longer" "b=$WORK/b" "c=$WORK/c" >/dev/null 2>"$WORK/err"
+    grep -q 'set a is not joined: its keys may end' "$WORK/err" || fail "$(cat "$WORK/err")"
+    expect_joined "b c"
+    await is_gone 203.0.113.11
+    verdicts --repeat 1 <<END
+pass udp 203.0.113.11 $IN4 1 2
+drop udp 203.0.113.1 $IN4 1 2
+END
+    # A filter that is built anew has no such keys.
+    sieve -q swap "$IN_IF" "a=$WORK/a,kind=exact"
+    sieve -q join "$IN_IF" "a=$WORK/a" "b=$WORK/b" "c=$WORK/c"
+    expect_joined "a b c"
+}
+is_gone() { ! sieve list "$IN_IF" a | grep -qw "$1"; }
+
 # join makes good for a swap, and refuses lists that are not those of the filters.
 joined_again() {
     begin
@@ -265,6 +314,8 @@ ktap_run \
     "sets that are not joined keep their places" others \
     "sixteen sets" sixteen \
     "a change that is taken back" probation \
+    "keys that change while a change is on probation" keys_on_probation \
+    "keys that end" keys_that_end \
     "sets are joined again" joined_again \
     "a false positive in place of a key" mistaken_key \
     "sets with exceptions" exceptions \

@@ -320,12 +320,20 @@ kernel::TableInForce RealKernel::read_table(const kernel::Hook& hook) {
     return kernel::SetTable(*hook.instance).read();
 }
 
+std::optional<kernel::TableInForce> RealKernel::read_returning(const kernel::Hook& hook) {
+    return kernel::SetTable(*hook.instance).read_returning();
+}
+
 Status RealKernel::replace_table(const kernel::Hook& hook, const kernel::WantedTable& table) {
     // A tool other than ours may have attached the program without telling it what packets begin with.
     SIEVE_TRY(refuse_on_probation(*this, hook));
     SIEVE_ASSIGN(const sieve_link link, kernel::interface_link(hook.interface));
     hook.instance->control().link = link;
     return kernel::SetTable(*hook.instance).replace(table);
+}
+
+Status RealKernel::leave_joint_on_probation(const kernel::Hook& hook, std::uint32_t map_id) {
+    return kernel::SetTable(*hook.instance).leave_joint(map_id);
 }
 
 Status RealKernel::end_probation(const kernel::Hook& hook, bool keep) {

@@ -28,7 +28,9 @@ class RealKernel : public Kernel {
     Result<kernel::Hook> read_hook(const kernel::Interface& interface, kernel::HookPoint point) override;
     Result<bool> has_program(std::uint32_t id) override;
     kernel::TableInForce read_table(const kernel::Hook& hook) override;
+    std::optional<kernel::TableInForce> read_returning(const kernel::Hook& hook) override;
     Status replace_table(const kernel::Hook& hook, const kernel::WantedTable& table) override;
+    Status leave_joint_on_probation(const kernel::Hook& hook, std::uint32_t map_id) override;
     Status end_probation(const kernel::Hook& hook, bool keep) override;
     Status detach(const kernel::Hook& hook) override;
     Result<std::unique_ptr<ReadyReplies>> ready_replies(const kernel::Interface& interface,

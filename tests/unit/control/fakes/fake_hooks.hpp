@@ -7,7 +7,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "libsieve/control/access/hooks.hpp"
@@ -74,6 +76,7 @@ class FakeHooks : public virtual control::Hooks, public FakeInterfaces {
         kernel::Mode mode = kernel::Mode::native;
         std::uint32_t program = 0;
         kernel::TableInForce table;
+        kernel::TableInForce returning; // while a change is on probation: what comes back
         kernel::Stats stats{};
         control::Watching watching{};
         kernel::Tally tally{};
@@ -151,16 +154,36 @@ class FakeHooks : public virtual control::Hooks, public FakeInterfaces {
         EXPECT_TRUE(hook.speaks_our_version());
         return at(hook.point).table;
     }
+    std::optional<kernel::TableInForce> read_returning(const kernel::Hook& hook) override {
+        HookContent& there = at(hook.point);
+        return there.table.probation ? std::optional(there.returning) : std::nullopt;
+    }
     Status replace_table(const kernel::Hook& hook, const kernel::WantedTable& table) override {
         EXPECT_TRUE(hook.speaks_our_version());
+        HookContent& there = at(hook.point);
+        if (there.table.probation) return failure(ErrorKind::unconfirmed, "a change is on probation");
         Status done = change("replace");
-        if (is_done(done)) at(hook.point).table = live(table, hook.point);
+        if (!is_done(done)) return done;
+        kernel::TableInForce now = live(table, hook.point);
+        there.returning = std::exchange(there.table, std::move(now));
         return done;
+    }
+    Status leave_joint_on_probation(const kernel::Hook& hook, std::uint32_t map_id) override {
+        HookContent& there = at(hook.point);
+        EXPECT_TRUE(there.table.probation);
+        SIEVE_TRY(change("leave joint"));
+        for (kernel::TableInForce* const table : {&there.table, &there.returning})
+            for (kernel::SetInForce& set : table->sets)
+                if (set.map_id == map_id) set.joined.reset();
+        return {};
     }
     Status end_probation(const kernel::Hook& hook, bool keep) override {
         EXPECT_TRUE(at(hook.point).table.probation);
         Status done = change(keep ? "confirm" : "take back");
-        if (is_done(done)) at(hook.point).table.probation.reset();
+        HookContent& there = at(hook.point);
+        if (!is_done(done)) return done;
+        if (!keep) there.table = there.returning;
+        there.table.probation.reset();
         return done;
     }
     Status detach(const kernel::Hook& hook) override {

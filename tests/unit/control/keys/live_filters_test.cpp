@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/control/keys/live_filters.hpp"
 
+#include <chrono>
+
 #include <gtest/gtest.h>
 
 #include "libsieve/control/keys/exact_set.hpp"
@@ -66,6 +68,26 @@ TEST_F(LiveFiltersTest, AllOfThatNameGetTheDifferenceUnderOneLock) {
         EXPECT_TRUE(has(filter.filter.map_id, "192.0.2.3"));
     }
     EXPECT_EQ(kernel.count("lock"), 1U);
+}
+
+// The joint filters of both tables know the old keys: that of the table in force, and that of the one that
+// comes back.
+TEST_F(LiveFiltersTest, AChangeOnProbationHoldsNothingUp) {
+    using namespace std::chrono_literals;
+    const std::uint32_t id = kernel.put("bad").map_id;
+    kernel.put_filter(id, image({"192.0.2.1", "192.0.2.2"}));
+    kernel.put("other");
+    for (std::uint32_t number = 0; number < 2; number++) kernel.running.table.sets[number].joined = number;
+    kernel.running.returning = kernel.running.table;
+    kernel.running.table.probation = 60s;
+    difference.added.add(key("192.0.2.3"));
+    const auto done = change();
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_TRUE(has(id, "192.0.2.3"));
+    EXPECT_FALSE(kernel.running.table.find("bad")->joined);
+    EXPECT_FALSE(kernel.running.returning.find("bad")->joined);
+    EXPECT_EQ(kernel.count("leave joint"), 1U);
+    EXPECT_EQ(kernel.count("replace"), 0U);
 }
 
 TEST_F(LiveFiltersTest, WhatIsDoneAlreadyIsNotDoneAgain) {

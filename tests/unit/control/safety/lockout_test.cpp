@@ -28,6 +28,7 @@ namespace {
 
 using test::FakeKernel;
 using test::Files;
+using namespace std::chrono_literals;
 
 constexpr std::uint32_t src = SIEVE_FIELD_SRC, dport = SIEVE_FIELD_DPORT, proto = SIEVE_FIELD_PROTO;
 
@@ -507,6 +508,43 @@ TEST_F(LockedOut, KeysThatTakeThePeerOrLetItGoAreRefused) {
     EXPECT_EQ(erase(kernel, {.interface = "eth0"}, "friends", keys, {}, safety).error().kind,
               ErrorKind::lockout);
     EXPECT_TRUE(erase(kernel, {.interface = "eth0"}, "friends", keys, {}));
+}
+
+// While a change is on probation, the table of now may let the peer pass, and the one that comes back drops
+// it.
+TEST_F(LockedOut, KeysThatTheReturningTableMindsAreRefused) {
+    for (const sieve_kind kind : {SIEVE_KIND_EXACT, SIEVE_KIND_DDLCBF}) {
+        SCOPED_TRACE(kind);
+        FeedSpec changeable;
+        changeable.build.kind.kind = kind;
+        const auto put = [&](const std::string& name, sieve_action action,
+                             const std::vector<std::string>& entries) {
+            const kernel::SetInForce& set = kernel.put(name, action);
+            kernel.put_filter(set.map_id,
+                              Image::load(files.image(name + ".sieve", entries, changeable)).value());
+        };
+        kernel.running.table = {};
+        put("friends", SIEVE_ACTION_PASS, {"203.0.113.5", "198.51.100.2"});
+        put("bad", SIEVE_ACTION_DROP, {"198.51.100.1", "198.51.100.2"});
+        put("wide", SIEVE_ACTION_DROP, {"203.0.113.5", "198.51.100.9"});
+        kernel.running.returning = kernel.running.table;
+        kernel.running.table.probation = 60s;
+        for (kernel::SetInForce& set : kernel.running.table.sets)
+            if (set.action == SIEVE_ACTION_DROP) set.action = SIEVE_ACTION_COUNT;
+        KeySet keys(src), harmless(src);
+        keys.add(parse_key("203.0.113.5", src).value());
+        harmless.add(parse_key("203.0.113.6", src).value());
+        expect_error(erase(kernel, {.interface = "eth0"}, "friends", keys, {}, safety), ErrorKind::lockout);
+        EXPECT_TRUE(insert(kernel, {.interface = "eth0"}, "bad", keys, {}, safety)) << "friends pass first";
+        EXPECT_TRUE(erase(kernel, {.interface = "eth0"}, "bad", keys, {}, safety));
+        kernel.running.returning.sets.erase(kernel.running.returning.sets.begin());
+        kernel.running.returning.sets.pop_back();
+        expect_error(insert(kernel, {.interface = "eth0"}, "bad", keys, {}, safety), ErrorKind::lockout);
+        EXPECT_TRUE(insert(kernel, {.interface = "eth0"}, "bad", harmless, {}, safety));
+        EXPECT_TRUE(insert(kernel, {.interface = "eth0"}, "wide", keys, {}, safety))
+            << "it is not there then";
+        EXPECT_TRUE(insert(kernel, {.interface = "eth0"}, "bad", keys, {})) << "it is allowed";
+    }
 }
 
 // A prefix takes every address in it.

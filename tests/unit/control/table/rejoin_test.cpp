@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/control/table/rejoin.hpp"
 
+#include <chrono>
+
 #include <gtest/gtest.h>
 
 #include "libsieve/control/access/hold_lock.hpp"
 #include "libsieve/control/joint/leave_joint.hpp"
 #include "libsieve/control/keys/change_keys.hpp"
 #include "libsieve/control/table/apply.hpp"
+#include "libsieve/control/table/end_probation.hpp"
 #include "libsieve/control/table/swap.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
@@ -19,6 +22,7 @@ namespace {
 
 using test::FakeKernel;
 using test::Files;
+using namespace std::chrono_literals;
 
 class Rejoin : public testing::Test {
   protected:
@@ -122,7 +126,8 @@ TEST_F(Rejoin, SetsThatAreNotNamedAreAskedByThemselves) {
 TEST_F(Rejoin, ASetMayLeaveTheJointFilter) {
     const auto leave = [&](const char* set) {
         const Held lock = hold_lock(kernel, {}).value();
-        const Status left = leave_joint(kernel, find_ours(kernel, {.interface = "eth0"}).value(), set);
+        const Status left = leave_joint(kernel, find_ours(kernel, {.interface = "eth0"}).value(),
+                                        kernel.running.table.find(set)->map_id);
         ASSERT_TRUE(left) << left.error().message;
     };
     leave("b");
@@ -164,6 +169,40 @@ TEST_F(Rejoin, ASetWhoseKeysChangeLeavesTheJointFilter) {
     files.feed("b", {"192.0.2.2", "192.0.2.3", "192.0.2.9", "192.0.2.10"});
     ASSERT_TRUE(rejoin_all());
     EXPECT_EQ(number("b"), 1U);
+}
+
+// The table that comes back has the same filter, which gets keys meanwhile.
+TEST_F(Rejoin, ASetWhoseKeysChangeLeavesTheTableThatComesBack) {
+    const auto done =
+        swap(kernel, {.interface = "eth0"}, feed("b", {"192.0.2.5"}), {}, {.confirm_within = 60s});
+    ASSERT_TRUE(done) << done.error().message;
+    ASSERT_TRUE(kernel.running.table.probation);
+    KeySet keys(SIEVE_FIELD_SRC);
+    keys.add(*parse_key("192.0.2.9", SIEVE_FIELD_SRC));
+    const auto changed = insert(kernel, {.interface = "eth0"}, "a", keys, {});
+    ASSERT_TRUE(changed) << changed.error().message;
+    EXPECT_EQ(number("a"), std::nullopt);
+    ASSERT_TRUE(end_probation(kernel, {.interface = "eth0"}, ProbationEnd::take_back, {}));
+    EXPECT_EQ(number("a"), std::nullopt) << "the joint filter does not know the key";
+    EXPECT_EQ(number("b"), 1U);
+    EXPECT_EQ(number("c"), 2U);
+}
+
+// A joint filter knows no ends: it would go on matching the key for ever.
+TEST_F(Rejoin, ASetWhoseKeysMayEndIsNotJoined) {
+    KeySet keys(SIEVE_FIELD_SRC);
+    keys.add(*parse_key("192.0.2.9", SIEVE_FIELD_SRC));
+    const auto done = change_keys(kernel, {.interface = "eth0"}, "b", Members(std::move(keys), {}),
+                                  {.change = KeyChange::insert, .lifetime = 1h}, {});
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_EQ(number("b"), std::nullopt);
+    EXPECT_EQ(unjoined(), 0U) << "the service would try it in every cycle";
+    files.feed("b", {"192.0.2.2", "192.0.2.3", "192.0.2.9"});
+    ASSERT_TRUE(rejoin_all());
+    EXPECT_EQ(number("a"), 0U);
+    EXPECT_EQ(number("b"), std::nullopt);
+    EXPECT_EQ(number("c"), 1U);
+    EXPECT_EQ(remarks, (std::vector<std::string>{"set b is not joined: its keys may end"}));
 }
 
 TEST_F(Rejoin, OneSetIsNotEnough) {

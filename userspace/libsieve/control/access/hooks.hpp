@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "libsieve/control/access/interfaces.hpp"
@@ -34,10 +35,16 @@ class Hooks : public virtual Interfaces {
     [[nodiscard]] virtual Result<bool> has_program(std::uint32_t id) = 0;
     // The hook must speak our version.
     [[nodiscard]] virtual kernel::TableInForce read_table(const kernel::Hook& hook) = 0;
+    // While a change is on probation: the table that comes back unless it is confirmed. Its time may be over
+    // at the next moment, so a caller that needs both tables reads this one first. Nothing otherwise.
+    [[nodiscard]] virtual std::optional<kernel::TableInForce> read_returning(const kernel::Hook& hook) = 0;
     // These calls change what packets meet. After an error of kind unfinished, the change was made all the
     // same. After any other error, it was not.
     [[nodiscard]] virtual Status replace_table(const kernel::Hook& hook,
                                                const kernel::WantedTable& table) = 0;
+    // Takes the set with this filter out of the joint filters of the table in force and of the one that may
+    // come back. For a hook with a change on probation. See kernel::SetTable::leave_joint().
+    [[nodiscard]] virtual Status leave_joint_on_probation(const kernel::Hook& hook, std::uint32_t map_id) = 0;
     // Keeps the change that is on probation there, or takes it back. See kernel::SetTable.
     [[nodiscard]] virtual Status end_probation(const kernel::Hook& hook, bool keep) = 0;
     [[nodiscard]] virtual Status detach(const kernel::Hook& hook) = 0;

@@ -30,6 +30,17 @@ std::string cannot_be_joined(const sieve_lookup& lookup, bool verified) {
     return {};
 }
 
+Result<std::string> cannot_be_joined(Filters& kernel, const kernel::SetInForce& set) {
+    SIEVE_ASSIGN(const kernel::FilterHeader header, kernel.read_filter(set.map_id));
+    std::string reason = cannot_be_joined(header.lookup, set.exact_id != 0);
+    const ExactKind* const exact = kind_of(header.lookup).exact();
+    if (!reason.empty() || exact == nullptr) return reason;
+    SIEVE_ASSIGN(const std::unique_ptr<RunningFilter> filter, kernel.open_filter(set.map_id));
+    // Whether there is such a key now does not matter: one that comes needs no other filter.
+    if (exact->has_ends(filter->lookup(), filter->lines())) reason = "its keys may end";
+    return reason;
+}
+
 std::uint32_t fields_to_join(std::span<const std::uint32_t> fields) {
     const auto count = [&](std::uint32_t one) { return std::ranges::count(fields, one); };
     std::uint32_t most = 0;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "libsieve/control/access/filters.hpp"
 #include "libsieve/control/access/ready_set.hpp"
 #include "libsieve/control/access/trials.hpp"
 #include "libsieve/control/joint/joint_task.hpp"
@@ -19,8 +20,10 @@
 
 namespace sieve::control {
 
-// Why a joint filter cannot answer for a set with this filter; empty if it can.
+// Why a joint filter cannot answer for a set with this filter; empty if it can. A set in force may have keys
+// that end, which the second form finds out. Errors of the second form: those of reading the filter.
 [[nodiscard]] std::string cannot_be_joined(const sieve_lookup& lookup, bool verified);
+[[nodiscard]] Result<std::string> cannot_be_joined(Filters& kernel, const kernel::SetInForce& set);
 
 // A joint filter that is in the kernel and has answered correctly there, but is not in force.
 struct Joined {

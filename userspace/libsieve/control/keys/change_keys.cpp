@@ -128,10 +128,8 @@ Result<KeysChanged> change_once(Kernel& kernel, const HookName& name, const std:
     if (request.grow && !now.verified())
         return invalid_request(fmt::format(
             "set {} is not verified, so nobody knows its keys, and it cannot grow by itself", set));
-    const kernel::TableInForce table = kernel.read_table(hook);
-    SIEVE_TRY(refuse_lockout(kernel, name.interface, hook.point,
-                             ComingKeys{.table = table,
-                                        .set = set,
+    SIEVE_TRY(refuse_lockout(kernel, hook,
+                             ComingKeys{.map_id = now.set.map_id,
                                         .fields = members.fields(),
                                         .entries = entries,
                                         .prefixes = open.stored.of_prefixes(),

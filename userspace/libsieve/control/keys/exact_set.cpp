@@ -158,10 +158,9 @@ Result<InPlace> change_in_place(Kernel& kernel, const HookName& name, const std:
                         "or build the set without `hits`",
                         set));
     const bool erases = request.change == KeyChange::erase;
-    const kernel::TableInForce table = kernel.read_table(hook);
     SIEVE_TRY(refuse_lockout(
-        kernel, name.interface, hook.point,
-        ComingKeys{.table = table, .set = set, .fields = fields, .entries = wanted.keys, .erased = erases},
+        kernel, hook,
+        ComingKeys{.map_id = now.set.map_id, .fields = fields, .entries = wanted.keys, .erased = erases},
         safety));
     InPlace done{.left = KeySet(fields)};
     KeyChangeReport& report = done.changed.report;
@@ -188,7 +187,7 @@ Result<InPlace> change_in_place(Kernel& kernel, const HookName& name, const std:
             return done;
         }
     }
-    SIEVE_TRY(leave_joint(kernel, hook, set));
+    SIEVE_TRY(leave_joint(kernel, hook, now.set.map_id));
     const KeySet none(fields);
     const std::optional<std::uint64_t> life = life_of(request);
     SIEVE_ASSIGN(const TableChangeResult did,

@@ -102,7 +102,7 @@ Result<FilterChanged> change_filter(Kernel& kernel, OpenFilter& open, const std:
         left.added = KeySet(open.facts.fields);
     }
     if (left.empty()) return changed;
-    for (const kernel::Hook& hook : open.hooks) SIEVE_TRY(leave_joint(kernel, hook, set));
+    for (const kernel::Hook& hook : open.hooks) SIEVE_TRY(leave_joint(kernel, hook, open.facts.map_id));
     const std::uint64_t before = open.table.filter->file().keys;
     SIEVE_ASSIGN(const TableChangeResult did,
                  open.table.table->change(left.removed, left.added, [&] { return kernel.grace_period(); }));

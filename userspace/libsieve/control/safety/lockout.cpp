@@ -396,10 +396,11 @@ class DroppedAddresses {
     }
     [[nodiscard]] bool empty() const { return groups_.empty(); }
 
-    // The refusal; `specs` say where sets have addresses from. Its facts name the first set that drops; none
-    // if the default does.
+    // The refusal; `specs` say where sets have addresses from, `when` says when they drop them. Its facts
+    // name the first set that drops; none if the default does.
     [[nodiscard]] tl::unexpected<Error> refusal(std::span<const SetSpec> specs, const std::string& interface,
-                                                kernel::HookPoint point, const Asked& asked) const {
+                                                kernel::HookPoint point, const Asked& asked,
+                                                const std::string& when = {}) const {
         Facts facts{.interface = interface};
         std::string text;
         for (const auto& [set, group] : groups_) {
@@ -412,10 +413,10 @@ class DroppedAddresses {
             text += text.empty() ? "" : "; ";
             text += dropped_by_default(by_default->second);
         }
-        return failure(
-            ErrorKind::lockout,
-            fmt::format("{} {}: {}; nothing was changed", interface, kernel::hook_point_name(point), text),
-            std::move(facts));
+        return failure(ErrorKind::lockout,
+                       fmt::format("{} {}: {}{}; nothing was changed", interface,
+                                   kernel::hook_point_name(point), when, text),
+                       std::move(facts));
     }
 
   private:
@@ -502,6 +503,42 @@ Status refuse_drops(Kernel& kernel, Trial& trial, const std::string& interface, 
     return dropped.refusal(coming.specs, interface, point, asked);
 }
 
+// A table with the set whose keys are about to change.
+struct KeysInTable {
+    const kernel::TableInForce& table;
+    std::size_t changed = 0; // that set
+    std::string when{};      // for the message: when the table is in force, if that is not now
+};
+
+// The set of the table whose keys change, if the change can take packets.
+std::optional<std::size_t> find_changed(const kernel::TableInForce& table, const ComingKeys& coming) {
+    const auto set = std::ranges::find(table.sets, coming.map_id, &kernel::SetInForce::map_id);
+    if (set == table.sets.end()) return std::nullopt;
+    if (coming.erased ? set->action != SIEVE_ACTION_PASS : !takes_packets(set->action)) return std::nullopt;
+    return static_cast<std::size_t>(set - table.sets.begin());
+}
+
+// Error lockout if the change of keys makes the table drop a question's packet.
+Status refuse_drops(Kernel& kernel, TrialSlots& slots, const kernel::Hook& hook, const KeysInTable& keys,
+                    const ComingKeys& coming, const std::vector<LockoutQuestion>& questions,
+                    const std::vector<HostAddress>& host) {
+    SIEVE_ASSIGN(const Asked asked, asked_of(kernel, keys.table, slots));
+    DroppedAddresses dropped;
+    for (const LockoutQuestion& question : questions) {
+        SIEVE_ASSIGN(const std::optional<DropReason> before, find_drop_reason(asked, question, slots));
+        if (before) continue;
+        SIEVE_ASSIGN(
+            const std::optional<DropReason> reason,
+            find_drop_reason(asked, question, [&](std::size_t i, const sieve_key& key) -> Result<bool> {
+                if (i == keys.changed) return !coming.erased;
+                return asked.matches(i, key, slots);
+            }));
+        if (reason) dropped.add(*reason, question, host[question.about]);
+    }
+    if (dropped.empty()) return {};
+    return dropped.refusal({}, hook.interface.name, hook.point, asked, keys.when);
+}
+
 } // namespace
 
 std::vector<LockoutQuestion> lockout_questions(std::span<const HostAddress> host,
@@ -574,37 +611,27 @@ Status refuse_lockout(Kernel& kernel, Trial& trial, const std::string& interface
     return refuse_drops(kernel, trial, interface, point, coming, host, safety);
 }
 
-Status refuse_lockout(Kernel& kernel, const std::string& interface, kernel::HookPoint point,
-                      const ComingKeys& coming, const Safety& safety) {
+Status refuse_lockout(Kernel& kernel, const kernel::Hook& hook, const ComingKeys& coming,
+                      const Safety& safety) {
     if (safety.host == nullptr) return {};
-    const auto set = std::find_if(coming.table.sets.begin(), coming.table.sets.end(),
-                                  [&](const kernel::SetInForce& one) { return one.name == coming.set; });
-    if (set == coming.table.sets.end() ||
-        (coming.erased ? set->action != SIEVE_ACTION_PASS : !takes_packets(set->action)))
-        return {};
+    const std::optional<kernel::TableInForce> returning = kernel.read_returning(hook);
+    const kernel::TableInForce now = kernel.read_table(hook);
+    std::vector<KeysInTable> tables;
+    if (const auto changed = find_changed(now, coming)) tables.push_back({now, *changed, ""});
+    if (returning)
+        if (const auto changed = find_changed(*returning, coming))
+            tables.push_back({*returning, *changed, "once the change on probation is taken back, "});
+    if (tables.empty()) return {};
     SIEVE_ASSIGN(const std::vector<HostAddress> host, safety.host->read());
     const std::vector<LockoutQuestion> questions =
-        named_by(coming, lockout_questions(host, interface, point));
+        named_by(coming, lockout_questions(host, hook.interface.name, hook.point));
     if (questions.empty()) return {};
 
     SIEVE_ASSIGN(const std::unique_ptr<Trial> trial,
-                 kernel.start_trial(point, false, [] { return std::vector<const ReadySet*>(); }));
+                 kernel.start_trial(hook.point, false, [] { return std::vector<const ReadySet*>(); }));
     TrialSlots slots(kernel, *trial, {});
-    SIEVE_ASSIGN(const Asked asked, asked_of(kernel, coming.table, slots));
-    const auto changed = static_cast<std::size_t>(set - coming.table.sets.begin());
-    DroppedAddresses dropped;
-    for (const LockoutQuestion& question : questions) {
-        SIEVE_ASSIGN(const std::optional<DropReason> before, find_drop_reason(asked, question, slots));
-        if (before) continue;
-        SIEVE_ASSIGN(
-            const std::optional<DropReason> reason,
-            find_drop_reason(asked, question, [&](std::size_t i, const sieve_key& key) -> Result<bool> {
-                if (i == changed) return !coming.erased;
-                return asked.matches(i, key, slots);
-            }));
-        if (reason) dropped.add(*reason, question, host[question.about]);
-    }
-    if (!dropped.empty()) return dropped.refusal({}, interface, point, asked);
+    for (const KeysInTable& one : tables)
+        SIEVE_TRY(refuse_drops(kernel, slots, hook, one, coming, questions, host));
     return {};
 }
 

@@ -106,17 +106,17 @@ struct ComingTable {
 
 // Keys that are about to be put into a set in force, or to be taken out of it.
 struct ComingKeys {
-    const kernel::TableInForce& table;
-    const std::string& set; // in that table
+    std::uint32_t map_id = 0; // the set's filter
     std::uint32_t fields = 0;
     std::span<const sieve_key> entries{}; // filters/prefixes/prefix_entries.hpp
     bool prefixes = false;                // the set holds prefixes
     bool erased = false;
 };
 
-// Error lockout if these keys make the table drop what it must not drop.
-[[nodiscard]] Status refuse_lockout(Kernel& kernel, const std::string& interface, kernel::HookPoint point,
-                                    const ComingKeys& coming, const Safety& safety);
+// Error lockout if these keys make the hook's table drop what it must not drop. While a change is on
+// probation, the table that may come back is asked as well, since it may have the same filter.
+[[nodiscard]] Status refuse_lockout(Kernel& kernel, const kernel::Hook& hook, const ComingKeys& coming,
+                                    const Safety& safety);
 
 // The same for a change that brings no filter; starts a trial if there is something to ask.
 [[nodiscard]] Status refuse_lockout(Kernel& kernel, const std::string& interface, kernel::HookPoint point,

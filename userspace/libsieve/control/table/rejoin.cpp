@@ -67,8 +67,8 @@ Result<std::vector<JoinCandidate>> candidates_of(Kernel& kernel, const kernel::T
     std::vector<JoinCandidate> candidates;
     for (const kernel::SetInForce& set : table.sets) {
         if (std::ranges::find(names, set.name) == names.end()) continue;
-        SIEVE_ASSIGN(const kernel::FilterHeader header, kernel.read_filter(set.map_id));
-        if (const std::string reason = cannot_be_joined(header.lookup, set.exact_id != 0); !reason.empty()) {
+        SIEVE_ASSIGN(const std::string reason, cannot_be_joined(kernel, set));
+        if (!reason.empty()) {
             observer.remark(fmt::format("set {} is not joined: {}", set.name, reason));
             continue;
         }
@@ -209,8 +209,9 @@ Result<std::size_t> count_unjoined(Kernel& kernel, const kernel::TableInForce& t
     std::vector<std::uint32_t> all;
     for (const kernel::SetInForce& set : table.sets) {
         if (!has_list(set.name)) continue;
+        SIEVE_ASSIGN(const std::string reason, cannot_be_joined(kernel, set));
+        if (!reason.empty()) continue;
         SIEVE_ASSIGN(const kernel::FilterHeader header, kernel.read_filter(set.map_id));
-        if (!cannot_be_joined(header.lookup, set.exact_id != 0).empty()) continue;
         sets.emplace_back(header.lookup.fields, set.joined.has_value());
         all.push_back(header.lookup.fields);
     }

@@ -135,6 +135,42 @@ Status check_wanted(const WantedTable& wanted, const TableInForce& live, bool cp
     return {};
 }
 
+// The table that a bank's policy describes.
+TableInForce table_of(const sieve_policy& policy) {
+    TableInForce table;
+    table.default_action = static_cast<sieve_action>(policy.default_action);
+    table.unreadable = static_cast<sieve_action>(policy.unreadable);
+    table.baseline = policy.baseline;
+    table.replies = static_cast<sieve_action>(policy.replies);
+    for (std::uint32_t i = 0; i < std::min<std::uint32_t>(policy.sets, SIEVE_MAX_SETS); i++) {
+        const std::uint32_t slot = policy.entry[i].slot & (SIEVE_SLOTS - 1);
+        const sieve_slot& note = policy.slot[slot];
+        const std::uint32_t joined = policy.entry[i].joined;
+        // A bank that all sets have left keeps the filter (leave_joint()).
+        if (joined != 0) table.joint_id = policy.joint_id;
+        table.sets.push_back(
+            {slot_name(note), static_cast<sieve_action>(policy.entry[i].action), policy.entry[i].target, slot,
+             note.map_id, note.exact_id, note.baseline, note.verified_baseline, policy.limit[slot].burst,
+             note.over_baseline, note.inserted_id, joined != 0 ? std::optional(joined - 1) : std::nullopt,
+             (policy.entry[i].flags & SIEVE_ENTRY_KEEPS_REPLIES_OUT) != 0, policy.condition[i]});
+    }
+    return table;
+}
+
+// The entries that leave a joint filter together with the set of this filter. One set alone has no use for
+// it.
+std::vector<std::uint32_t> leaving(const sieve_policy& policy, std::uint32_t map_id) {
+    std::vector<std::uint32_t> joined;
+    std::optional<std::uint32_t> asked;
+    for (std::uint32_t i = 0; i < std::min<std::uint32_t>(policy.sets, SIEVE_MAX_SETS); i++) {
+        if (policy.entry[i].joined == 0) continue;
+        joined.push_back(i);
+        if (policy.slot[policy.entry[i].slot & (SIEVE_SLOTS - 1)].map_id == map_id) asked = i;
+    }
+    if (!asked) return {};
+    return joined.size() - 1 < SIEVE_JOINT_LEAST_SETS ? joined : std::vector{*asked};
+}
+
 // What `changing` says.
 constexpr std::uint64_t changing_banks = 1; // or something else that is not zero
 constexpr std::uint64_t changing_a_filter = 2;
@@ -308,28 +344,20 @@ TableInForce SetTable::read() const {
         bank = active();
         policy = read_bank(bank);
     } while (bank != active());
-    TableInForce table;
+    TableInForce table = table_of(policy);
     if (const std::uint64_t deadline = sieve_deadline(instance_->control().active); deadline != 0) {
         const std::uint64_t now = program_now();
         table.taken_back = now >= deadline;
         if (!table.taken_back) table.probation = std::chrono::nanoseconds(deadline - now);
     }
-    table.default_action = static_cast<sieve_action>(policy.default_action);
-    table.unreadable = static_cast<sieve_action>(policy.unreadable);
-    table.baseline = policy.baseline;
-    table.joint_id = policy.joint_id;
-    table.replies = static_cast<sieve_action>(policy.replies);
-    for (std::uint32_t i = 0; i < std::min<std::uint32_t>(policy.sets, SIEVE_MAX_SETS); i++) {
-        const std::uint32_t slot = policy.entry[i].slot & (SIEVE_SLOTS - 1);
-        const sieve_slot& note = policy.slot[slot];
-        const std::uint32_t joined = policy.entry[i].joined;
-        table.sets.push_back(
-            {slot_name(note), static_cast<sieve_action>(policy.entry[i].action), policy.entry[i].target, slot,
-             note.map_id, note.exact_id, note.baseline, note.verified_baseline, policy.limit[slot].burst,
-             note.over_baseline, note.inserted_id, joined != 0 ? std::optional(joined - 1) : std::nullopt,
-             (policy.entry[i].flags & SIEVE_ENTRY_KEEPS_REPLIES_OUT) != 0, policy.condition[i]});
-    }
     return table;
+}
+
+std::optional<TableInForce> SetTable::read_returning() const {
+    const std::uint64_t active = instance_->control().active;
+    const std::uint64_t deadline = sieve_deadline(active);
+    if (deadline == 0 || program_now() >= deadline) return std::nullopt;
+    return table_of(read_bank((active & 1) ^ 1));
 }
 
 Result<sieve_policy> SetTable::policy_of(const WantedTable& wanted, const sieve_policy& present) const {
@@ -526,6 +554,29 @@ Status SetTable::take_back() {
         return unfinished("the change is taken back, but its filters stay in memory until the next change",
                           done.error());
     return {};
+}
+
+// Packets may read either bank, even both in turn if the deadline passes now. So nothing is written but
+// single values, and after each of them the bank says the truth about keys that have not changed yet: a set
+// that is left open is asked by its own filter, and one without a number is not named. `joined` stays: a
+// packet reads it twice, and would pass the first set over if it became zero in between. A controller that
+// dies here leaves a table that is right.
+Status SetTable::leave_joint(std::uint32_t map_id) {
+    bool any = false;
+    for (volatile sieve_policy& policy : instance_->control().bank) {
+        sieve_policy before{};
+        copy_policy(before, policy);
+        for (const std::uint32_t i : leaving(before, map_id)) {
+            step("leave open");
+            policy.joint.alone = static_cast<__u16>(policy.joint.alone | 1U << i);
+            step("take number");
+            policy.entry[i].joined = 0;
+            any = true;
+        }
+    }
+    if (!any) return {};
+    step("grace");
+    return grace_period();
 }
 
 Status SetTable::replace(const WantedTable& wanted) {

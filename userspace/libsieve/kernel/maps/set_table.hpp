@@ -124,8 +124,9 @@ struct WantedTable {
 // takes three such waits. After the death of a controller, the map indices tell which filter is in force.
 //
 // A change on probation stops after the flip, and `active` carries its deadline. The other bank keeps the
-// table from before, `changing` stays set, and no other change is allowed. After the deadline packets read
-// the other bank; the next change finds that, and levels the banks as after a dead controller.
+// table from before, `changing` stays set, and no other change is allowed, but for leave_joint(). After the
+// deadline packets read the other bank; the next change finds that, and levels the banks as after a dead
+// controller.
 //
 // Otherwise the policy's notes, not the map indices, tell which filter is where: before Linux 6.8 every
 // lookup in a map-in-map by a system call costs a grace period, too.
@@ -134,6 +135,9 @@ class SetTable {
     explicit SetTable(const Instance& instance) : instance_(&instance) {}
 
     [[nodiscard]] TableInForce read() const;
+
+    // While a change is on probation: the table that comes back unless it is confirmed. Nothing otherwise.
+    [[nodiscard]] std::optional<TableInForce> read_returning() const;
 
     // Puts the table in force. When it succeeds no packet uses what was in force before. An error of kind
     // unfinished: the table is in force, but the filters that left stay in memory until the next change. Any
@@ -144,6 +148,12 @@ class SetTable {
     // before at once. Error no: no change is on probation, or its time is over. Error unfinished as above.
     [[nodiscard]] Status confirm();
     [[nodiscard]] Status take_back();
+
+    // Takes the set with this filter out of the joint filters of both banks, the one that packets read and
+    // the one that may come back. It is for a change on probation, which does not let replace() do so. When
+    // it succeeds, no packet is judged by what a joint filter says of the set. Until then the set's keys must
+    // stay. Error: waiting for packets failed; then some may still be judged by it.
+    [[nodiscard]] Status leave_joint(std::uint32_t map_id);
 
     // Nothing if the table may be changed; error unconfirmed if a change is on probation.
     [[nodiscard]] Status may_change() const;
