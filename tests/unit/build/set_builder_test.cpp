@@ -16,6 +16,7 @@
 #include "libsieve/filters/kinds/registry.hpp"
 #include "model/image_model.hpp"
 #include "unit/keys/members_of_texts.hpp"
+#include "unit/messages.hpp"
 
 namespace sieve {
 namespace {
@@ -434,6 +435,10 @@ TEST(SetBuilder, RefusesWhatCannotBe) {
     const auto empty = build_set(KeySet(SIEVE_FIELD_SRC), {}, {});
     ASSERT_FALSE(empty);
     EXPECT_EQ(empty.error().kind, ErrorKind::bad_input);
+    BuildOptions tiny = seeded(1);
+    tiny.memory = 100;
+    for (const std::size_t keys : {1, 2})
+        expect_error(build_set(random_sources(keys, 17), tiny, {}), ErrorKind::invalid_request);
 }
 
 } // namespace

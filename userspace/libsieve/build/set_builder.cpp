@@ -512,9 +512,9 @@ Result<std::uint64_t> choose_lines(const Material& material, const KindBuilder& 
         const std::uint64_t total = *options.memory / sizeof(sieve_line);
         const std::uint64_t least = builder.lines_for_bits(keys, least_bits_per_key);
         if (total < overhead + least)
-            return invalid_request(
-                fmt::format("{} bytes are too few for {} keys; the least is {} bytes (1 bit per key)",
-                            *options.memory, keys, (overhead + least) * sizeof(sieve_line)));
+            return invalid_request(fmt::format(
+                "{} bytes are too few for {} key{}; the least is {} bytes (1 bit per key)", *options.memory,
+                keys, keys == 1 ? "" : "s", (overhead + least) * sizeof(sieve_line)));
         return builder.usable_lines(total - overhead);
     }
     const double standard = options.kinds->of(options.kind.kind).facts().bits_per_key;

@@ -164,6 +164,19 @@ TEST_F(ChangeKeys, GrowingNoticesOtherControllers) {
     EXPECT_TRUE(matches("203.0.113.5"));
 }
 
+// Somebody swaps the set for one that cannot grow: the keys that had found room went with the old one.
+TEST_F(ChangeKeys, GrowingASetThatWasReplacedSaysWhatWasDone) {
+    put_verified("set", 200, 3);
+    put("other", SIEVE_KIND_DDLCBF);
+    kernel.once("trial", [this] {
+        set().map_id = kernel.running.table.sets[1].map_id;
+        set().exact_id = 0;
+    });
+    const auto list = keys({"203.0.113.1", "203.0.113.2", "203.0.113.3", "203.0.113.4"});
+    expect_error(change_keys(kernel, eth0, "set", list, {.grow = true}, {}), ErrorKind::unfinished);
+    EXPECT_EQ((*kernel.open_filter(set().map_id))->file().changes, 0U);
+}
+
 // Somebody has put a key into the filter and has yet to note it when growing begins: the key is not lost.
 TEST_F(ChangeKeys, GrowingWaitsForAChangeThatIsBeingMade) {
     put_verified("set", 200);
@@ -171,7 +184,7 @@ TEST_F(ChangeKeys, GrowingWaitsForAChangeThatIsBeingMade) {
     kernel::KeyNote& note = kernel.keys.at(150).notes.at(words("203.0.113.1"));
     note.state = SIEVE_EXACT_UNSURE;
     kernel.once("lock", [&note] { note.state = SIEVE_EXACT_IN; });
-    const Status grown = grow_set(kernel, eth0, "set", {});
+    const Status grown = grow_set(kernel, eth0, "set", SIEVE_FIELD_SRC, {});
     ASSERT_TRUE(grown) << grown.error().message;
     EXPECT_NE(set().map_id, 100U);
     EXPECT_TRUE(matches("203.0.113.1"));

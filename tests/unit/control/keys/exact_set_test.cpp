@@ -4,11 +4,15 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <functional>
+#include <optional>
 #include <set>
 #include <string>
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <sieve/exact_table.h>
+#include <sieve/records.h>
 
 #include "libsieve/control/keys/expire_keys.hpp"
 #include "libsieve/control/keys/list_keys.hpp"
@@ -74,6 +78,8 @@ class ExactSet : public testing::Test {
         EXPECT_EQ(texts.size(), list->keys.size());
         return texts;
     }
+    // Whether a change holds the controllers' lock, so that nobody else can change anything.
+    [[nodiscard]] bool is_locked() const { return kernel.count("lock") > kernel.count("unlock"); }
     void expect_intact() {
         const auto open = filter();
         const auto sum = kind_of(open->lookup()).exact()->add_up(open->lookup(), open->lines());
@@ -166,6 +172,155 @@ TEST_F(ExactSet, IsNotReplacedIfSomebodyElseSwappedIt) {
     ASSERT_TRUE(grown) << grown.error().message;
     EXPECT_EQ(kernel.count("test set"), 2U);
     EXPECT_EQ(listed().size(), 500U);
+}
+
+// Whatever the set has become meanwhile, if the keys do not fit it, nothing is changed.
+TEST_F(ExactSet, IsLeftAloneIfItBecameASetOfAnotherSort) {
+    struct Sort {
+        const char* description;
+        sieve_kind kind;
+        std::uint32_t fields;
+    };
+    for (const Sort& sort : {Sort{"a filter", SIEVE_KIND_DDLCBF, SIEVE_FIELD_SRC},
+                             Sort{"of another field", SIEVE_KIND_EXACT, SIEVE_FIELD_DST},
+                             Sort{"of more fields", SIEVE_KIND_EXACT, SIEVE_FIELD_SRC | SIEVE_FIELD_DPORT},
+                             Sort{"a set of ranges", SIEVE_KIND_RANGES, SIEVE_FIELD_SRC}}) {
+        SCOPED_TRACE(sort.description);
+        kernel.running = {};
+        put();
+        FeedSpec spec;
+        spec.build.kind.kind = sort.kind;
+        spec.fields = sort.fields;
+        const char* line =
+            sort.fields == (SIEVE_FIELD_SRC | SIEVE_FIELD_DPORT) ? "192.0.2.1 53" : "192.0.2.1";
+        const auto other = Image::load(files.image("other", {line}, spec));
+        ASSERT_TRUE(other) << other.error().message;
+        kernel.once("test", [&] {
+            kernel.put_filter(500, *other);
+            set().map_id = 500;
+        });
+        const auto grown = change_keys(kernel, eth0, "set", range("198.51.", 0, 299), KeyRequest{}, {});
+        expect_error(grown, ErrorKind::changed_meanwhile);
+        EXPECT_EQ(set().map_id, 500U);
+        EXPECT_EQ(filter()->file().keys, 1U);
+        EXPECT_FALSE(kernel.changed());
+    }
+}
+
+// Others swap the set each time that a larger table is being built, until they have to wait for it.
+TEST_F(ExactSet, GrowsHoweverOftenOthersSwapIt) {
+    put();
+    std::uint32_t swaps = 0;
+    kernel.before("test", [&](const std::string&) {
+        if (is_locked()) return Status();
+        kernel.put_filter(500 + ++swaps, *Image::load(files.path("set")));
+        set().map_id = 500 + swaps;
+        return Status();
+    });
+    const auto grown = change_keys(kernel, eth0, "set", range("198.51.", 0, 299), KeyRequest{}, {});
+    ASSERT_TRUE(grown) << grown.error().message;
+    EXPECT_EQ(grown->report.done, 300U);
+    EXPECT_GE(swaps, 1U) << "it is built without the lock at first";
+    EXPECT_EQ(listed().size(), 500U);
+    expect_intact();
+}
+
+// Somebody swaps it even so, such as a program that knows of no lock.
+TEST_F(ExactSet, IsLeftToWhoeverIgnoresTheLock) {
+    put();
+    std::uint32_t swaps = 0;
+    kernel.before("test", [&](const std::string&) {
+        kernel.put_filter(500 + ++swaps, *Image::load(files.path("set")));
+        set().map_id = 500 + swaps;
+        return Status();
+    });
+    const auto grown = change_keys(kernel, eth0, "set", range("198.51.", 0, 299), KeyRequest{}, {});
+    expect_error(grown, ErrorKind::changed_meanwhile);
+    EXPECT_EQ(set().map_id, 500 + swaps);
+    EXPECT_FALSE(kernel.changed());
+}
+
+// The growth of another process has made room, so that no second table is built.
+TEST_F(ExactSet, TakesTheRoomThatOthersMade) {
+    put();
+    kernel.once("test", [&] {
+        const auto other = change_keys(kernel, eth0, "set", range("198.18.", 0, 1999), KeyRequest{}, {});
+        ASSERT_TRUE(other) << other.error().message;
+        ASSERT_EQ(other->grown, 1U);
+    });
+    const auto in = change_keys(kernel, eth0, "set", range("198.51.", 0, 299), KeyRequest{}, {});
+    ASSERT_TRUE(in) << in.error().message;
+    EXPECT_EQ(in->report.done, 300U);
+    EXPECT_EQ(in->report.keys, 2500U);
+    EXPECT_EQ(in->grown, 0U);
+    EXPECT_EQ(kernel.count("replace"), 1U);
+    EXPECT_EQ(listed().size(), 2500U);
+    expect_intact();
+}
+
+// A set of flows in which some of the keys that come find room, and others do not.
+class ExactSetOfFlows : public ExactSet {
+  protected:
+    static constexpr std::uint32_t fields = SIEVE_FIELD_SRC | SIEVE_FIELD_DPORT;
+    std::optional<Image> image;
+
+    static KeySet flows(const std::string& net, int count) {
+        KeySet set(fields);
+        for (int i = 0; i < count; i++)
+            set.add(*parse_key(fmt::format("{}{}.{} 53", net, i / 256, i % 256), fields));
+        return set;
+    }
+    // 1,000 flows, in rows as full as a build makes them. It says that there is room for more than find
+    // places.
+    void put() {
+        FeedSpec spec;
+        spec.build.kind.kind = SIEVE_KIND_EXACT;
+        spec.build.seed = 1;
+        spec.fields = fields;
+        std::vector<std::string> lines;
+        flows("192.0.", 1000).for_each(0, 1000, [&](const sieve_key& key) {
+            lines.push_back(format_key(key, fields));
+        });
+        auto loaded = Image::load(files.image("set", lines, spec));
+        ASSERT_TRUE(loaded) << loaded.error().message;
+        image.emplace(std::move(*loaded));
+        kernel.put_filter(kernel.put("set").map_id, *image);
+        auto& records = reinterpret_cast<sieve_records&>(filter()->lines().front());
+        records.most = records.rows * SIEVE_RECORDS_IN_TAGGED_ROW;
+    }
+    // Inserts 20 flows. `meanwhile` happens while a larger table is built.
+    KeysChanged insert_20(const std::function<void()>& meanwhile) {
+        kernel.once("test", [&] {
+            EXPECT_GT(filter()->file().changes, 0U) << "none found room";
+            EXPECT_LT(filter()->file().changes, 20U) << "all found room";
+            meanwhile();
+        });
+        const auto in = change_keys(kernel, eth0, "set", flows("198.51.", 20), KeyRequest{}, {});
+        EXPECT_TRUE(in) << in.error().message;
+        return in ? *in : KeysChanged{};
+    }
+};
+
+TEST_F(ExactSetOfFlows, AllKeysComeAgainAfterASwap) {
+    put();
+    const KeysChanged in = insert_20([&] {
+        kernel.put_filter(500, *image);
+        set().map_id = 500;
+    });
+    EXPECT_EQ(in.report.done, 20U);
+    EXPECT_TRUE(in.report.told.empty());
+    EXPECT_EQ(in.report.keys, 1020U);
+    EXPECT_EQ(list_keys(kernel, eth0, "set")->keys.size(), 1020U);
+}
+
+TEST_F(ExactSetOfFlows, KeysThatCameBeforeAnothersGrowthAreNoNews) {
+    put();
+    const KeysChanged in = insert_20(
+        [&] { ASSERT_TRUE(change_keys(kernel, eth0, "set", flows("198.18.", 500), KeyRequest{}, {})); });
+    EXPECT_EQ(in.report.done, 20U);
+    EXPECT_TRUE(in.report.told.empty()) << "they were no members before";
+    EXPECT_EQ(in.report.keys, 1520U);
+    EXPECT_EQ(list_keys(kernel, eth0, "set")->keys.size(), 1520U);
 }
 
 // A table counts ends in units, which are long if one of its keys lives long.

@@ -547,6 +547,22 @@ TEST_F(LockedOut, KeysThatTheReturningTableMindsAreRefused) {
     }
 }
 
+// The set begins to drop while a larger table is built for the keys. Nobody else was asked about these.
+TEST_F(LockedOut, KeysThatASetGrowsForAreAskedWhenTheyCome) {
+    FeedSpec exact;
+    exact.build.kind.kind = SIEVE_KIND_EXACT;
+    const kernel::SetInForce& set = kernel.put("bad", SIEVE_ACTION_COUNT);
+    kernel.put_filter(set.map_id, Image::load(files.image("bad.sieve", {"198.51.100.1"}, exact)).value());
+    const std::uint32_t map = set.map_id;
+    KeySet keys(src);
+    for (int i = 0; i < 250; i++) keys.add(parse_key("198.51.101." + std::to_string(i), src).value());
+    keys.add(parse_key("203.0.113.5", src).value());
+    kernel.once("test", [&] { kernel.running.table.sets[0].action = SIEVE_ACTION_DROP; });
+    expect_error(insert(kernel, {.interface = "eth0"}, "bad", keys, {}, safety), ErrorKind::lockout);
+    EXPECT_FALSE(kernel.changed());
+    EXPECT_EQ(kernel.running.table.sets[0].map_id, map);
+}
+
 // A prefix takes every address in it.
 TEST_F(LockedOut, PrefixesThatTakeThePeerAreRefused) {
     FeedSpec changeable;

@@ -11,7 +11,7 @@ TEST(Url, AUrlIsShownWithoutSecrets) {
     EXPECT_EQ(displayed_url("https://user:pass@h.example:8443/a"), "https://h.example:8443/a");
     EXPECT_EQ(displayed_url("https://h.example/a?key=1234#part"), "https://h.example/a?...");
     EXPECT_EQ(displayed_url("https://[2001:db8::1]/a"), "https://[2001:db8::1]/a");
-    EXPECT_EQ(displayed_url("https://user:pa ss@h/"), "URL that cannot be understood");
+    EXPECT_EQ(displayed_url("https://user:pa ss@h/"), "a URL that cannot be understood");
     EXPECT_EQ(displayed_url("http://h/\x1b[31m").find('\x1b'), std::string::npos);
 }
 

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -218,6 +219,14 @@ TEST_F(LiveUpdaterTest, ListsThatWereLostAreBuiltOfWhatTheSourceSays) {
     const std::string identity = identity_in_force();
     const std::uint32_t ranges = map_id("block-ranges");
     const auto updater = open_while_the_api_is_away();
+    std::set<std::string> told;
+    for (const LiveEvent& event : events)
+        if (event.what == LiveEvent::What::remark) {
+            EXPECT_TRUE(event.text.starts_with("set " + event.set + ": "))
+                << event.text << ", of " << event.set;
+            told.insert(event.set);
+        }
+    EXPECT_EQ(told, (std::set<std::string>{"block", "block-ranges"}));
     // It comes back, and has no prefix any more.
     answer = Decisions{.added = {entry("192.0.2.1", 1, now + 1h), entry("192.0.2.2", 3, now + 1h)}};
     now += 10min;

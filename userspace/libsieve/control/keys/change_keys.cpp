@@ -37,8 +37,8 @@ Status check_fields(const RunningFilter& filter, const Members& members, const H
                     const std::string& set) {
     if (filter.lookup().fields == members.fields()) return {};
     return failure(ErrorKind::changed_meanwhile,
-                   fmt::format("set {} was meanwhile replaced by a set with other fields ({}); nothing was "
-                               "changed",
+                   fmt::format("set {} was meanwhile replaced by a set with other fields ({}), which was "
+                               "left as it is",
                                set, format_fields(filter.lookup().fields)),
                    {.interface = hook.interface, .set = set});
 }
@@ -120,9 +120,10 @@ Result<KeysChanged> change_once(Kernel& kernel, const HookName& name, const std:
     SIEVE_ASSIGN(TableWithSet now, table_with(kernel, hook, set));
     SIEVE_ASSIGN(OpenSet open, open_changeable(kernel, name.interface, now.set));
     if (lists_and_changes(open.filter->lookup()))
-        return failure(ErrorKind::changed_meanwhile,
-                       fmt::format("set {} was meanwhile replaced by an exact one; nothing was changed", set),
-                       {.interface = name.interface, .set = set});
+        return failure(
+            ErrorKind::changed_meanwhile,
+            fmt::format("set {} was meanwhile replaced by an exact one, which was left as it is", set),
+            {.interface = name.interface, .set = set});
     SIEVE_TRY(check_fields(*open.filter, members, name, set));
     SIEVE_ASSIGN(const std::vector<sieve_key> entries, entries_for(open.stored, set, members));
     if (request.grow && !now.verified())
@@ -186,14 +187,16 @@ Result<KeysChanged> change_keys(Kernel& kernel, const HookName& name, const std:
     // A larger filter has room for all keys, unless other controllers fill it meanwhile.
     constexpr std::uint32_t most_growths = 32;
     while (request.grow && !changed.report.full.empty() && changed.grown < most_growths) {
-        Status grown = grow_set(kernel, name, set, observer, changed.report.full);
+        Status grown = grow_set(kernel, name, set, members.fields(), observer, changed.report.full);
         if (!grown && changed.report.done == 0) return tl::unexpected(std::move(grown.error()));
-        if (!grown) return unfinished("the keys that fit are in, but the set could not grow", grown.error());
+        if (!grown)
+            return unfinished("the keys that fitted were put in, but the set could not grow", grown.error());
         changed.grown++;
         SIEVE_ASSIGN(const ChangeableSet now, find_changeable(kernel, name, set));
         auto more = change_once(kernel, name, set, rest_of(changed.report, members, now.prefixes), request,
                                 observer, safety);
-        if (!more) return unfinished("the keys that fitted are in, the rest is not", more.error());
+        if (!more)
+            return unfinished("the keys that fitted were put in, and the others were not", more.error());
         const bool in_vain = more->report.done == 0; // others have filled it meanwhile
         KeyChangeReport& sum = changed.report;
         sum.done += more->report.done;

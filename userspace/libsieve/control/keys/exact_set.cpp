@@ -29,6 +29,10 @@ namespace {
 // to put them in one by one.
 constexpr std::size_t many = std::size_t{1} << 16;
 
+// To put keys in. The first one leaves the lock free while a larger table is built, so others may overtake
+// it. The last one holds the lock, so that nobody can.
+constexpr int attempts = 2;
+
 constexpr int snapshots = 3;
 
 Status check_request(const std::string& set, const KeyRequest& request) {
@@ -88,10 +92,34 @@ std::optional<std::uint64_t> life_of(const KeyRequest& request) {
 
 struct InPlace {
     KeysChanged changed{};
-    KeySet left;                  // keys that the table does not take
-    std::uint64_t later_ends = 0; // members among them, which get another end
-    std::uint64_t for_ends = 0;   // those of them that ask for an end that it cannot state
+    KeySet left;                   // keys that the table does not take
+    std::uint64_t later_ends = 0;  // members among them, which get another end
+    std::uint64_t for_ends = 0;    // those of them that ask for an end that it cannot state
+    std::optional<SeenSet> seen{}; // if there are any
 };
+
+// What attempts did that others overtook. Whoever replaced the set meanwhile may have kept the keys, as
+// growth does, or not, so each attempt looks for all of them.
+struct Earlier {
+    std::vector<sieve_key> came{}; // that found room, ascending
+    std::uint64_t expired = 0;
+
+    [[nodiscard]] bool has(const sieve_key& key) const {
+        return std::binary_search(came.begin(), came.end(), key, key_order);
+    }
+    void add(const KeySet& keys, const ChangeableTable& table) {
+        keys.for_each(0, keys.size(), [&](const sieve_key& key) {
+            if (table.contains(key)) came.push_back(key);
+        });
+        std::sort(came.begin(), came.end(), key_order);
+    }
+};
+
+// The error of an attempt.
+tl::unexpected<Error> error_after(const Earlier& earlier, Error why) {
+    if (earlier.came.empty()) return tl::unexpected(std::move(why));
+    return unfinished("the keys that fitted were put in, and the others were not", why);
+}
 
 // Keys of a request, by what the table says of them.
 struct Sorted {
@@ -102,7 +130,7 @@ struct Sorted {
 
 // Sorts the keys, and gives members that end already their later end, or none.
 Result<Sorted> sort_out(const OpenTable& open, const Wanted& wanted, const KeyRequest& request,
-                        KeysChanged& changed) {
+                        const Earlier& earlier, KeysChanged& changed) {
     const std::uint32_t fields = open.filter->lookup().fields;
     Sorted sorted{.come_or_go = KeySet(fields), .rebuilt = KeySet(fields)};
     const bool erases = request.change == KeyChange::erase;
@@ -113,14 +141,16 @@ Result<Sorted> sort_out(const OpenTable& open, const Wanted& wanted, const KeyRe
         const std::optional<std::uint64_t> now = open.table->end_of(key);
         if (now.has_value() == erases) {
             (statable ? sorted.come_or_go : sorted.rebuilt).add(key);
+        } else if (earlier.has(key) && *now == never_ends) {
+            changed.report.done++;
         } else if (erases || *now == never_ends) {
             changed.report.told.push_back(key);
         } else if (end > *now && !statable) {
             sorted.rebuilt.add(key);
-            sorted.later_ends++;
+            sorted.later_ends += earlier.has(key) ? 0 : 1;
         } else {
             if (end > *now) SIEVE_TRY(open.table->set_end(key, end));
-            changed.other_end++;
+            changed.other_end += earlier.has(key) ? 0 : 1;
             changed.report.done++;
         }
     }
@@ -133,18 +163,18 @@ bool is_to_be_rebuilt(const OpenTable& open, const KeySet& coming) {
            !open.table->has_room_for(coming);
 }
 
+// The caller holds the lock.
 Result<InPlace> change_in_place(Kernel& kernel, const HookName& name, const std::string& set,
                                 const Wanted& wanted, std::uint32_t fields, const KeyRequest& request,
-                                const Observer& observer, const Safety& safety) {
-    SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
+                                Earlier& earlier, const Safety& safety) {
     SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name, set));
     SIEVE_ASSIGN(const TableWithSet now, table_with(kernel, hook, set));
     SIEVE_ASSIGN(const kernel::FilterHeader header, kernel.read_filter(now.set.map_id));
     if (!lists_and_changes(header.lookup) || header.lookup.fields != fields)
         return failure(
             ErrorKind::changed_meanwhile,
-            fmt::format("set {} was meanwhile replaced by one of another kind or with other fields; "
-                        "nothing was changed",
+            fmt::format("set {} was meanwhile replaced by one of another kind or with other fields, "
+                        "which was left as it is",
                         set),
             {.interface = name.interface, .set = set});
     if (request.lifetime && !kind_of(header.lookup).exact()->states_ends(fields))
@@ -166,9 +196,9 @@ Result<InPlace> change_in_place(Kernel& kernel, const HookName& name, const std:
     KeyChangeReport& report = done.changed.report;
     report.repeated = wanted.repeated;
     SIEVE_ASSIGN(const std::vector<ExpiredKeys> expired, expire_keys_at(kernel, hook));
-    for (const ExpiredKeys& one : expired) done.changed.expired += one.taken_out;
+    for (const ExpiredKeys& one : expired) earlier.expired += one.taken_out;
     SIEVE_ASSIGN(const OpenTable open, open_table(kernel, set, now.set.map_id));
-    SIEVE_ASSIGN(Sorted sorted, sort_out(open, wanted, request, done.changed));
+    SIEVE_ASSIGN(Sorted sorted, sort_out(open, wanted, request, earlier, done.changed));
     report.keys = open.filter->file().keys;
     const std::uint64_t delay = open.table->delay_of_ends();
     if (request.lifetime && delay > tolerated_delay(*life_of(request)))
@@ -177,14 +207,21 @@ Result<InPlace> change_in_place(Kernel& kernel, const HookName& name, const std:
     done.later_ends = sorted.later_ends;
     done.for_ends = done.left.size();
     const KeySet& todo = sorted.come_or_go;
-    if (todo.empty()) return done;
+    const auto finish = [&]() -> Result<InPlace> {
+        done.changed.expired = earlier.expired;
+        if (!done.left.empty()) {
+            SIEVE_ASSIGN(done.seen, see_set(hook, now.set, open));
+        }
+        return std::move(done);
+    };
+    if (todo.empty()) return finish();
     const auto wait = [&] { return kernel.grace_period(); };
     if (!erases && is_to_be_rebuilt(open, todo)) {
         SIEVE_ASSIGN(const std::uint64_t swept, open.table->sweep(wait));
-        done.changed.expired += swept;
+        earlier.expired += swept;
         if (swept == 0 || is_to_be_rebuilt(open, todo)) {
             done.left.append(todo);
-            return done;
+            return finish();
         }
     }
     SIEVE_TRY(leave_joint(kernel, hook, now.set.map_id));
@@ -196,7 +233,8 @@ Result<InPlace> change_in_place(Kernel& kernel, const HookName& name, const std:
     report.done += did.added + did.removed;
     report.keys = open.filter->file().keys;
     done.left.append(set_of(did.full, fields));
-    return done;
+    if (!did.full.empty()) earlier.add(todo, *open.table);
+    return finish();
 }
 
 } // namespace
@@ -206,20 +244,37 @@ Result<KeysChanged> change_exact_set(Kernel& kernel, const HookName& name, const
                                      const Observer& observer, const Safety& safety) {
     SIEVE_TRY(check_request(set, request));
     SIEVE_ASSIGN(const Wanted wanted, wanted_of(set, members));
-    SIEVE_ASSIGN(InPlace done,
-                 change_in_place(kernel, name, set, wanted, members.fields(), request, observer, safety));
-    KeysChanged& changed = done.changed;
-    if (done.left.empty()) return std::move(changed);
-    auto rebuilt = rebuild_with(kernel, name, set, done.left, life_of(request), observer);
-    if (!rebuilt && changed.report.done == 0) return tl::unexpected(std::move(rebuilt.error()));
-    if (!rebuilt) return unfinished("the keys that fit are in, but the set could not grow", rebuilt.error());
-    changed.report.done += done.left.size();
-    changed.report.keys = rebuilt->keys;
-    changed.late = std::chrono::nanoseconds(rebuilt->late);
-    changed.other_end += done.later_ends;
-    changed.grown = 1;
-    changed.only_for_ends = done.left.size() == done.for_ends;
-    return std::move(changed);
+    Earlier earlier;
+    for (int attempt = 1; attempt <= attempts; attempt++) {
+        auto lock = hold_lock(kernel, observer);
+        if (!lock) return error_after(earlier, lock.error());
+        auto done = change_in_place(kernel, name, set, wanted, members.fields(), request, earlier, safety);
+        if (!done) return error_after(earlier, done.error());
+        KeysChanged& changed = done->changed;
+        if (done->left.empty()) return std::move(changed);
+        if (attempt < attempts) lock->reset();
+        auto rebuilt = rebuild_with(kernel, *done->seen, done->left, life_of(request), std::move(*lock),
+                                    observer, safety);
+        if (!rebuilt && changed.report.done == 0) return tl::unexpected(std::move(rebuilt.error()));
+        if (!rebuilt)
+            return unfinished("the keys that fitted were put in, but the set could not grow",
+                              rebuilt.error());
+        if (!*rebuilt) continue;
+        changed.report.done += done->left.size();
+        changed.report.keys = (*rebuilt)->keys;
+        changed.late = std::chrono::nanoseconds((*rebuilt)->late);
+        changed.other_end += done->later_ends;
+        changed.grown = 1;
+        changed.only_for_ends = done->left.size() == done->for_ends;
+        return std::move(changed);
+    }
+    return error_after(
+        earlier,
+        Error{ErrorKind::changed_meanwhile,
+              fmt::format("set {} was replaced, without the lock among controllers, while a larger table "
+                          "was being built",
+                          set),
+              {.interface = name.interface, .set = set}});
 }
 
 EndingKeys count_ending(RunningFilter& filter) {

@@ -20,7 +20,10 @@ namespace sieve::control {
 
 // change_keys() for such a set. A set that has no room for the keys, or that gets very many of them, is
 // listed and built anew with them, with room for more, tested, and swapped in; what others change meanwhile
-// goes to both tables. The same happens if its table cannot state when the keys end. Errors of change_keys().
+// goes to both tables. The same happens if its table cannot state when the keys end. Whoever replaces the
+// table meanwhile, as another process does whose keys make the set grow, makes this function start over with
+// the set as it is then. The second table is built under the lock, so that nobody overtakes it. Errors of
+// change_keys(), and changed_meanwhile if the set has become one of another kind.
 [[nodiscard]] Result<KeysChanged> change_exact_set(Kernel& kernel, const HookName& hook,
                                                    const std::string& set, const Members& members,
                                                    const KeyRequest& request, const Observer& observer,

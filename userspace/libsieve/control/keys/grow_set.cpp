@@ -40,16 +40,18 @@ struct Seen {
 
 // Holds the lock meanwhile: a change counts itself in the filter's header before its last note, so a reader
 // in between would take the key for one that is in doubt, and the count for one that includes it.
-Result<Seen> see(Kernel& kernel, const HookName& name, const std::string& set, const Observer& observer) {
+Result<Seen> see(Kernel& kernel, const HookName& name, const std::string& set, std::uint32_t fields,
+                 const Observer& observer) {
     SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
     SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name, set));
     SIEVE_ASSIGN(const TableWithSet now, table_with(kernel, hook, set));
     SIEVE_ASSIGN(const OpenSet open, open_changeable(kernel, name.interface, now.set));
-    if (!now.verified())
-        return invalid_request(
-            fmt::format("set {} is not verified, so nobody knows its keys, and it cannot grow "
-                        "by itself: build a larger one and swap",
-                        set));
+    if (!now.verified() || open.filter->lookup().fields != fields)
+        return failure(ErrorKind::changed_meanwhile,
+                       fmt::format("set {} was meanwhile replaced by one with other fields or without "
+                                   "verification, which was left as it is",
+                                   set),
+                       {.interface = name.interface, .set = set});
     Seen seen{.point = hook.point,
               .set = now.set,
               .changes = open.filter->file().changes,
@@ -119,10 +121,10 @@ std::vector<sieve_key> exact_of(const Seen& seen, const Image& image) {
 
 } // namespace
 
-Status grow_set(Kernel& kernel, const HookName& name, const std::string& set, const Observer& observer,
-                std::span<const sieve_key> coming) {
+Status grow_set(Kernel& kernel, const HookName& name, const std::string& set, std::uint32_t fields,
+                const Observer& observer, std::span<const sieve_key> coming) {
     for (int attempt = 0; attempt < attempts; attempt++) {
-        SIEVE_ASSIGN(const Seen seen, see(kernel, name, set, observer));
+        SIEVE_ASSIGN(const Seen seen, see(kernel, name, set, fields, observer));
         const std::uint64_t more = count_stored(seen, coming);
         SIEVE_ASSIGN(Image image, build_larger(seen, more, observer));
         ReadySet ready{.name = set, .image = std::move(image), .maps = {}};

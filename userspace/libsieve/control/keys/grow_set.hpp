@@ -18,9 +18,11 @@ namespace sieve::control {
 // Builds a filter with room for twice as many keys, and for the entries that are coming
 // (filters/prefixes/prefix_entries.hpp), from the set's exact keys, tests it in the kernel and
 // swaps it in. The ends of keys stay. The building goes on without the lock; if somebody changes the set
-// meanwhile, it is built again. Errors: fixed_keys; invalid_request if the set is not verified, as nobody
-// knows its keys then; changed_meanwhile after three attempts; those of prepare() and of swap().
+// meanwhile, it is built again. Errors: fixed_keys; changed_meanwhile if the set has no longer these fields
+// or is not verified, as nobody knows its keys then, and after three attempts; those of prepare() and of
+// swap().
 [[nodiscard]] Status grow_set(Kernel& kernel, const HookName& hook, const std::string& set,
-                              const Observer& observer, std::span<const sieve_key> coming = {});
+                              std::uint32_t fields, const Observer& observer,
+                              std::span<const sieve_key> coming = {});
 
 } // namespace sieve::control

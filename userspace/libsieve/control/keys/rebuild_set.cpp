@@ -11,7 +11,7 @@
 
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/control/access/hold_lock.hpp"
-#include "libsieve/control/keys/exact_set.hpp"
+#include "libsieve/control/safety/lockout.hpp"
 #include "libsieve/control/table/hit_marks.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/keys/key_order.hpp"
@@ -21,23 +21,11 @@ namespace sieve::control {
 
 namespace {
 
-constexpr int attempts = 3;
 constexpr std::uint64_t least_room = 64;
 
 // In nanoseconds. A table of ends is built for lives of a minute or more, so that short lives do not ask for
 // a new table all the time.
 constexpr std::uint64_t least_longest_life = 60'000'000'000;
-
-// The set when its keys were read.
-struct Seen {
-    kernel::HookPoint point = kernel::HookPoint::xdp;
-    std::uint32_t map_id = 0;
-    std::uint32_t exact_id = 0;
-    sieve_lookup lookup{};
-    sieve_file file{};
-    KeySet keys;
-    std::optional<Lifetimes> lifetimes; // of a table of ends
-};
 
 // What the ends in force need.
 Result<std::optional<Lifetimes>> lifetimes_of(const OpenTable& open) {
@@ -55,26 +43,10 @@ Result<std::optional<Lifetimes>> lifetimes_of(const OpenTable& open) {
     return lifetimes;
 }
 
-Result<Seen> see(Kernel& kernel, const HookName& name, const std::string& set, const Observer& observer) {
-    SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
-    SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name, set));
-    SIEVE_ASSIGN(const TableWithSet now, table_with(kernel, hook, set));
-    SIEVE_ASSIGN(const OpenTable open, open_table(kernel, set, now.set.map_id));
-    SIEVE_ASSIGN(KeySet keys, open.list());
-    SIEVE_ASSIGN(const std::optional<Lifetimes> lifetimes, lifetimes_of(open));
-    return Seen{.point = hook.point,
-                .map_id = now.set.map_id,
-                .exact_id = now.set.exact_id,
-                .lookup = open.filter->lookup(),
-                .file = open.filter->file(),
-                .keys = std::move(keys),
-                .lifetimes = lifetimes};
-}
-
 // The lives that a table must state to which keys come that live so long. Error: beside the longest of them,
 // no table states the ends of these. How long the others were to live, nobody knows: one that is about to end
 // may have been there for years, so it keeps no key out.
-Result<Lifetimes> with_life(const Seen& seen, std::uint64_t life, const std::string& set) {
+Result<Lifetimes> with_life(const SeenSet& seen, std::uint64_t life) {
     Lifetimes lifetimes = seen.lifetimes.value_or(Lifetimes{least_longest_life, never_ends});
     lifetimes.longest = std::max(lifetimes.longest, life);
     const std::uint64_t least = kind_of(seen.lookup).exact()->least_delay_of_ends(lifetimes.longest);
@@ -84,11 +56,11 @@ Result<Lifetimes> with_life(const Seen& seen, std::uint64_t life, const std::str
     return invalid_request(fmt::format("set {}: it has keys that end in {} s, and beside them, keys that end "
                                        "in {} s would end up to {} s late; "
                                        "expected lives that differ less, or a set of its own for one sort",
-                                       set, seconds(lifetimes.longest), seconds(life), seconds(least)));
+                                       seen.name, seconds(lifetimes.longest), seconds(life), seconds(least)));
 }
 
-Result<Image> build_larger(const Seen& seen, const KeySet& coming, const std::optional<Lifetimes>& lifetimes,
-                           const Observer& observer) {
+Result<Image> build_larger(const SeenSet& seen, const KeySet& coming,
+                           const std::optional<Lifetimes>& lifetimes, const Observer& observer) {
     BuildOptions options;
     options.kind.kind = static_cast<sieve_kind>(seen.lookup.kind);
     options.label = reinterpret_cast<const char*>(seen.file.label);
@@ -123,7 +95,7 @@ KeySet without(const std::vector<sieve_key>& keys, const std::vector<sieve_key>&
 
 // Does to the new table, which no packet meets yet, what was done to the one in force since it was read.
 // False: the new table has no room for it.
-Result<bool> follow(const Seen& seen, const OpenTable& now, const OpenTable& fresh) {
+Result<bool> follow(const SeenSet& seen, const OpenTable& now, const OpenTable& fresh) {
     const std::uint32_t fields = seen.lookup.fields;
     SIEVE_ASSIGN(const KeySet listed, now.list());
     const std::vector<sieve_key> before = sorted(seen.keys), after = sorted(listed);
@@ -157,55 +129,68 @@ Status copy_ends(const OpenTable& now, const OpenTable& fresh, const KeySet& com
 
 } // namespace
 
-Result<Rebuilt> rebuild_with(Kernel& kernel, const HookName& name, const std::string& set,
-                             const KeySet& coming, std::optional<std::uint64_t> life,
-                             const Observer& observer) {
-    for (int attempt = 0; attempt < attempts; attempt++) {
-        SIEVE_ASSIGN(const Seen seen, see(kernel, name, set, observer));
-        std::optional<Lifetimes> lifetimes = seen.lifetimes;
-        if (life) {
-            SIEVE_ASSIGN(lifetimes, with_life(seen, *life, set));
-        }
-        std::optional<ReadySet> built;
-        // While the kernel takes the program of the trial.
-        const auto make = [&]() -> Result<std::vector<const ReadySet*>> {
-            SIEVE_ASSIGN(Image image, build_larger(seen, coming, lifetimes, observer));
-            built.emplace(ReadySet{.name = set, .image = std::move(image), .maps = {}});
-            SIEVE_ASSIGN(built->maps, kernel.bring_in(built->image, nullptr, set, 0));
-            return std::vector<const ReadySet*>{&*built};
-        };
-        SIEVE_ASSIGN(const std::unique_ptr<Trial> trial, kernel.start_trial(seen.point, false, make));
-        const ReadySet& ready = *built;
-        SIEVE_TRY(trial->test(0, ready));
+Result<SeenSet> see_set(const kernel::Hook& hook, const kernel::SetInForce& set, const OpenTable& open) {
+    SIEVE_ASSIGN(KeySet keys, open.list());
+    SIEVE_ASSIGN(const std::optional<Lifetimes> lifetimes, lifetimes_of(open));
+    return SeenSet{.hook = {.interface = hook.interface.name, .point = hook.point},
+                   .name = set.name,
+                   .map_id = set.map_id,
+                   .exact_id = set.exact_id,
+                   .lookup = open.filter->lookup(),
+                   .file = open.filter->file(),
+                   .keys = std::move(keys),
+                   .lifetimes = lifetimes};
+}
 
-        SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
-        SIEVE_ASSIGN(const kernel::Hook hook,
-                     find_ours(kernel, {.interface = name.interface, .point = seen.point}));
-        SIEVE_ASSIGN(TableWithSet now, table_with(kernel, hook, set));
-        if (now.set.map_id != seen.map_id || now.set.exact_id != seen.exact_id) continue;
-        SIEVE_ASSIGN(const OpenTable open, open_table(kernel, set, now.set.map_id));
-        SIEVE_ASSIGN(const OpenTable fresh, open_table(kernel, set, ready.maps.filter_id));
-        if (open.filter->file().changes != seen.file.changes) {
-            SIEVE_ASSIGN(const bool followed, follow(seen, open, fresh));
-            if (!followed) continue;
-        }
-        SIEVE_TRY(copy_ends(open, fresh, coming, life));
-        sieve_file& file = fresh.filter->file();
-        file.changes = open.filter->file().changes + coming.size();
-        kernel::WantedSet& wanted = now.table.sets[now.index];
-        wanted.map_fd = ready.maps.filter_fd;
-        wanted.keep_inserted = true;
-        wanted.found_once = sieve_is_one_address(seen.lookup.fields) != 0;
-        const std::uint64_t delay = fresh.table->delay_of_ends();
-        const Rebuilt rebuilt{.keys = file.keys, .late = lifetimes && delay > lifetimes->unit ? delay : 0};
-        SIEVE_TRY(replace_keeping_hits(kernel, hook, {&ready, 1},
-                                       [&] { return kernel.replace_table(hook, now.table); }));
-        return rebuilt;
+Result<std::optional<Rebuilt>> rebuild_with(Kernel& kernel, const SeenSet& seen, const KeySet& coming,
+                                            std::optional<std::uint64_t> life, Held lock,
+                                            const Observer& observer, const Safety& safety) {
+    std::optional<Lifetimes> lifetimes = seen.lifetimes;
+    if (life) {
+        SIEVE_ASSIGN(lifetimes, with_life(seen, *life));
     }
-    return failure(
-        ErrorKind::changed_meanwhile,
-        fmt::format("set {} was replaced or changed very much while a larger table was being built", set),
-        {.interface = name.interface, .set = set});
+    std::optional<ReadySet> built;
+    // While the kernel takes the program of the trial.
+    const auto make = [&]() -> Result<std::vector<const ReadySet*>> {
+        SIEVE_ASSIGN(Image image, build_larger(seen, coming, lifetimes, observer));
+        built.emplace(ReadySet{.name = seen.name, .image = std::move(image), .maps = {}});
+        SIEVE_ASSIGN(built->maps, kernel.bring_in(built->image, nullptr, seen.name, 0));
+        return std::vector<const ReadySet*>{&*built};
+    };
+    SIEVE_ASSIGN(const std::unique_ptr<Trial> trial, kernel.start_trial(*seen.hook.point, false, make));
+    const ReadySet& ready = *built;
+    SIEVE_TRY(trial->test(0, ready));
+
+    if (!lock) {
+        SIEVE_ASSIGN(lock, hold_lock(kernel, observer));
+    }
+    SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, seen.hook));
+    SIEVE_ASSIGN(TableWithSet now, table_with(kernel, hook, seen.name));
+    if (now.set.map_id != seen.map_id || now.set.exact_id != seen.exact_id) return std::optional<Rebuilt>();
+    const kernel::TableInForce table = kernel.read_table(hook);
+    const std::vector<sieve_key> entries = sorted(coming);
+    SIEVE_TRY(refuse_lockout(
+        kernel, hook.interface.name, hook.point,
+        ComingKeys{.table = table, .set = seen.name, .fields = seen.lookup.fields, .entries = entries},
+        safety));
+    SIEVE_ASSIGN(const OpenTable open, open_table(kernel, seen.name, now.set.map_id));
+    SIEVE_ASSIGN(const OpenTable fresh, open_table(kernel, seen.name, ready.maps.filter_id));
+    if (open.filter->file().changes != seen.file.changes) {
+        SIEVE_ASSIGN(const bool followed, follow(seen, open, fresh));
+        if (!followed) return std::optional<Rebuilt>();
+    }
+    SIEVE_TRY(copy_ends(open, fresh, coming, life));
+    sieve_file& file = fresh.filter->file();
+    file.changes = open.filter->file().changes + coming.size();
+    kernel::WantedSet& wanted = now.table.sets[now.index];
+    wanted.map_fd = ready.maps.filter_fd;
+    wanted.keep_inserted = true;
+    wanted.found_once = sieve_is_one_address(seen.lookup.fields) != 0;
+    const std::uint64_t delay = fresh.table->delay_of_ends();
+    const Rebuilt rebuilt{.keys = file.keys, .late = lifetimes && delay > lifetimes->unit ? delay : 0};
+    SIEVE_TRY(replace_keeping_hits(kernel, hook, {&ready, 1},
+                                   [&] { return kernel.replace_table(hook, now.table); }));
+    return std::optional(rebuilt);
 }
 
 } // namespace sieve::control

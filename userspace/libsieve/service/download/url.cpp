@@ -34,7 +34,7 @@ struct UrlParts {
 std::string displayed_url(const std::string& url) {
     const UrlParts parts;
     // Not parsed, not shown: it may hold a password anywhere.
-    if (!parts.parse(url)) return "URL that cannot be understood";
+    if (!parts.parse(url)) return "a URL that cannot be understood";
     const bool query = !parts.part(CURLUPART_QUERY).empty();
     for (const CURLUPart part :
          {CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_OPTIONS, CURLUPART_QUERY, CURLUPART_FRAGMENT})

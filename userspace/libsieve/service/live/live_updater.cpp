@@ -111,8 +111,10 @@ class Updater final : public LiveUpdater {
             if (range_set == nullptr)
                 return invalid_request(
                     fmt::format("set {}: the configuration lacks its range set {}", set_.name, name));
-            ranges_.emplace(
-                RangeSet::open(options_of(*range_set), parts_of(set_), kernel_, state_directory_, observer_));
+            control::Observer of_ranges = observer_;
+            of_ranges.remark = [this, name](const std::string& text) { tell_remark(text, name); };
+            ranges_.emplace(RangeSet::open(options_of(*range_set), parts_of(set_), kernel_, state_directory_,
+                                           std::move(of_ranges)));
         }
         // A ledger of bans is at hand.
         if (bans_ && live_->rebuild_due() == RebuildReason::no_image) ask(sources_.front());
@@ -243,7 +245,10 @@ class Updater final : public LiveUpdater {
         };
         return ranges_ && set == ranges_->name() ? unless_lost(ranges_) : unless_lost(live_);
     }
-    void tell_remark(const std::string& text) { tell({.what = LiveEvent::What::remark, .text = text}); }
+    // `set`: if the remark is about the range set.
+    void tell_remark(const std::string& text, const std::string& set = {}) {
+        tell({.what = LiveEvent::What::remark, .set = set, .text = text});
+    }
     void tell_failure(const std::string& set, Error error, std::optional<Guard> guard = {}) {
         last_error_ = error.message;
         tell({.what = LiveEvent::What::failed, .set = set, .guard = guard, .error = std::move(error)});
@@ -255,7 +260,8 @@ class Updater final : public LiveUpdater {
         tell_failure(set, std::move(error));
     }
     void tell_refusal(const SetConfiguration& set, Refusal refusal) {
-        offer_acceptance(refusal, set, settings_.configuration, state_directory_, observer_.remark);
+        offer_acceptance(refusal, set, settings_.configuration, state_directory_,
+                         [&](const std::string& text) { tell_remark(text, set.name); });
         accept_ = refusal.accept;
         tell_failure(set.name, {ErrorKind::bad_input, "refused: " + refusal.message, {}}, refusal.guard);
     }
@@ -266,7 +272,8 @@ class Updater final : public LiveUpdater {
             if (std::find(known_kept_out_.begin(), known_kept_out_.end(), one) == known_kept_out_.end())
                 text += (text.empty() ? "" : "; ") + one;
         if (!text.empty())
-            tell_remark(fmt::format("set {}: not taken, since this host depends on them: {}", set, text));
+            tell_remark(fmt::format("set {}: not taken, since this host depends on them: {}", set, text),
+                        set);
         if (!kept_out.empty()) known_kept_out_ = kept_out;
     }
     // Which filters have the list since a change or a new image.
