@@ -167,11 +167,9 @@ Result<std::optional<Rebuilt>> rebuild_with(Kernel& kernel, const SeenSet& seen,
     SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, seen.hook));
     SIEVE_ASSIGN(TableWithSet now, table_with(kernel, hook, seen.name));
     if (now.set.map_id != seen.map_id || now.set.exact_id != seen.exact_id) return std::optional<Rebuilt>();
-    const kernel::TableInForce table = kernel.read_table(hook);
     const std::vector<sieve_key> entries = sorted(coming);
     SIEVE_TRY(refuse_lockout(
-        kernel, hook.interface.name, hook.point,
-        ComingKeys{.table = table, .set = seen.name, .fields = seen.lookup.fields, .entries = entries},
+        kernel, hook, ComingKeys{.map_id = now.set.map_id, .fields = seen.lookup.fields, .entries = entries},
         safety));
     SIEVE_ASSIGN(const OpenTable open, open_table(kernel, seen.name, now.set.map_id));
     SIEVE_ASSIGN(const OpenTable fresh, open_table(kernel, seen.name, ready.maps.filter_id));
