@@ -54,8 +54,24 @@ licence_sides() {
     }
 }
 
+# The checker reads a library again for each script that sources it, which took three quarters of its time. All that it
+# takes from one is whether `set -e` is on and which variables there are. So it reads the scripts in a copy of the tree
+# in which the libraries have only those lines, and the libraries, whole, by themselves.
 shell_scripts() {
-    files '*.sh' '*.bash' '*.postinst' '*.postrm' '*.prerm' | tr '\n' '\0' | xargs -0 shellcheck -x .ci/run
+    local copy status=0
+    local -a scripts libraries
+    mapfile -t scripts < <(files '*.sh' '*.bash' '*.postinst' '*.postrm' '*.prerm' && echo ./.ci/run)
+    mapfile -t libraries < <(grep -HoP '^# shellcheck source=\K.*\.sh$' "${scripts[@]}" | sed 's|[^/]*:||' |
+        xargs realpath -e --relative-to=. | sed 's|^|./|' | sort -u)
+    [ ${#libraries[@]} -gt 0 ] || return 1
+    copy=$(mktemp -d)
+    cp --parents .shellcheckrc tests/selftests/settings "${scripts[@]}" "$copy"
+    (cd "$copy" && sed -i -nE '/^(set|export|readonly) |^[A-Za-z_]+=|^# shellcheck shell=/p' "${libraries[@]}")
+    mapfile -t scripts < <(printf '%s\n' "${scripts[@]}" | grep -vxFf <(printf '%s\n' "${libraries[@]}"))
+    (cd "$copy" && shellcheck -x "${scripts[@]}") || status=1
+    shellcheck -x "${libraries[@]}" || status=1
+    rm -rf "$copy"
+    return "$status"
 }
 python_scripts() { files '*.py' | tr '\n' '\0' | xargs -0 python3 -c '
 import ast, sys

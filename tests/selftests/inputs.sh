@@ -12,11 +12,14 @@ address_lists 11 plain 6000 few 40
 [ "$(stat -c %s "$WORK/list")" -gt 80000 ] || exit 1
 DRESSES="file pipe redirected dev_stdin fifo substitution slow slow_fifo"
 
-# Writes standard input byte by byte.
+# Writes standard input byte by byte, and after some thousands of bytes, which take most of the time, in short pieces.
+# Their length, a prime, lets a piece end at every place of a line.
 slowly() {
     python3 -c '
 import os, sys
-for byte in sys.stdin.buffer.read(): os.write(1, bytes([byte]))'
+text = sys.stdin.buffer.read()
+for byte in text[:4096]: os.write(1, bytes([byte]))
+for at in range(4096, len(text), 61): os.write(1, text[at:at + 61])'
 }
 
 # dressed FORM LIST COMMAND...: runs the command with each @ in it replaced by a name of the list in that form.

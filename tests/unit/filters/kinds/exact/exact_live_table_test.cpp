@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Tables of kind `exact` that change: against a plain set, and instruction by instruction. The second test
-// runs a change in a child process that stops after every instruction, so it sees every state that memory
-// takes, in the order in which lookups may see them, and can let the writer die in any of them.
+// Tables of kind `exact` that change: against a plain set, and store by store. The second test runs a change
+// in a child process that stops after every instruction that writes to the table, so it sees every state that
+// memory takes, in the order in which lookups may see them, and can let the writer die in any of them.
 #include "libsieve/filters/kinds/exact/exact_live_table.hpp"
 
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/ucontext.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -472,27 +473,122 @@ struct State {
     std::uint64_t waits; // that had ended
 };
 
+/// What a table's memory shares with the writer of a change: a header, and the lines behind it.
+struct Shared {
+    sieve_file file;
+    std::uint64_t waits;
+
+    [[nodiscard]] sieve_line* lines() { return reinterpret_cast<sieve_line*>(this + 1); }
+    static std::size_t bytes(std::size_t lines) { return sizeof(Shared) + lines * sizeof(sieve_line); }
+};
+
+void* map_shared(std::size_t bytes, int flags = 0) {
+    void* pages = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | flags, -1, 0);
+    if (pages == MAP_FAILED) std::abort();
+    return pages;
+}
+
+void add_state(std::vector<State>& states, Shared& shared) {
+    State& last = states.back();
+    const std::size_t bytes = last.memory.lines.size() * sizeof(sieve_line);
+    if (std::memcmp(shared.lines(), last.memory.lines.data(), bytes) == 0 &&
+        std::memcmp(&shared.file, &last.memory.file, sizeof(shared.file)) == 0 && shared.waits == last.waits)
+        return;
+    states.push_back(last);
+    State& now = states.back();
+    std::memcpy(now.memory.lines.data(), shared.lines(), bytes);
+    now.memory.file = shared.file;
+    now.waits = shared.waits;
+}
+
+#ifdef __x86_64__
+/// Records the memory after each instruction that writes to it. The pages can only be read, so each such
+/// instruction faults. The fault's handler makes them writable and sets the trap flag, so that the processor
+/// stops again after this one instruction (of `rep movs`, after this one word).
+class Recorder {
+  public:
+    Recorder(Shared& shared, std::size_t bytes)
+        : shared_(shared), bytes_(bytes), copies_(map_shared(size, MAP_NORESERVE)) {}
+    Recorder(const Recorder&) = delete;
+    Recorder& operator=(const Recorder&) = delete;
+    ~Recorder() { ::munmap(copies_, size); }
+
+    /// In the child that is to write.
+    void begin() {
+        own = this;
+        struct sigaction action {};
+        action.sa_flags = SA_SIGINFO;
+        action.sa_sigaction = on_fault;
+        ::sigaction(SIGSEGV, &action, nullptr);
+        action.sa_sigaction = on_trap;
+        ::sigaction(SIGTRAP, &action, nullptr);
+        protect(PROT_READ);
+    }
+    void add_to(std::vector<State>& states) const {
+        for (std::size_t i = 0; i < count(); i++) add_state(states, *static_cast<Shared*>(copy(i)));
+    }
+
+  private:
+    static constexpr std::size_t size = std::size_t{1} << 30; // only what is used takes memory
+    static constexpr greg_t trap_flag = 0x100;
+    static inline Recorder* own = nullptr;
+
+    static void on_fault(int, siginfo_t* fault, void* context) {
+        const auto at =
+            static_cast<const char*>(fault->si_addr) - reinterpret_cast<const char*>(&own->shared_);
+        if (at < 0 || static_cast<std::size_t>(at) >= own->bytes_) {
+            ::signal(SIGSEGV, SIG_DFL); // somebody else's fault, which comes again
+            return;
+        }
+        protect(PROT_READ | PROT_WRITE);
+        static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_EFL] |= trap_flag;
+    }
+    static void on_trap(int, siginfo_t*, void* context) {
+        static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_EFL] &= ~trap_flag;
+        if (static_cast<char*>(own->copy(own->count() + 1)) > static_cast<char*>(own->copies_) + size)
+            ::_exit(2);
+        std::memcpy(own->copy(own->count()), &own->shared_, own->bytes_);
+        own->count()++;
+        protect(PROT_READ);
+    }
+    static void protect(int access) {
+        if (::mprotect(&own->shared_, own->bytes_, access) != 0) ::_exit(3);
+    }
+    [[nodiscard]] std::size_t& count() const { return *static_cast<std::size_t*>(copies_); }
+    [[nodiscard]] void* copy(std::size_t i) const {
+        return static_cast<char*>(copies_) + sizeof(sieve_line) + i * bytes_;
+    }
+
+    Shared& shared_;
+    std::size_t bytes_;
+    void* copies_;
+};
+#else
+/// The same on other processors: the child stops after every instruction, which takes much longer.
+class Recorder {
+  public:
+    Recorder(Shared&, std::size_t) {}
+    void begin() {
+        ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+        ::raise(SIGSTOP);
+    }
+};
+#endif
+
 /// All states of the memory while `out` go and `in` come, the first and the last one included.
 std::vector<State> states_of(const Memory& before, const KeySet& out, const KeySet& in, std::uint64_t end) {
-    struct Shared {
-        sieve_file file;
-        std::uint64_t waits;
-    };
-    const std::size_t bytes = sizeof(Shared) + before.lines.size() * sizeof(sieve_line);
-    void* pages = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (pages == MAP_FAILED) std::abort();
-    auto& shared = *static_cast<Shared*>(pages);
-    auto* lines = reinterpret_cast<sieve_line*>(static_cast<char*>(pages) + sizeof(Shared));
-    const std::span<sieve_line> all(lines, before.lines.size());
+    const std::size_t bytes = Shared::bytes(before.lines.size());
+    auto& shared = *static_cast<Shared*>(map_shared(bytes));
+    const std::span<sieve_line> all(shared.lines(), before.lines.size());
     shared.file = before.file;
-    std::copy(before.lines.begin(), before.lines.end(), lines);
+    std::copy(before.lines.begin(), before.lines.end(), all.begin());
     const auto table = exact_kind.open_table(before.lookup, shared.file, all);
     EXPECT_TRUE(table);
 
+    Recorder recorder(shared, bytes);
     const pid_t child = ::fork();
     if (child == 0) {
-        ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
-        ::raise(SIGSTOP);
+        recorder.begin();
         const auto did = (*table)->change(
             out, in,
             [&] {
@@ -505,25 +601,20 @@ std::vector<State> states_of(const Memory& before, const KeySet& out, const KeyS
     std::vector<State> states{{before, 0}};
     int status = 0;
     EXPECT_EQ(::waitpid(child, &status, 0), child);
+#ifdef __x86_64__
+    recorder.add_to(states);
+#else
     while (WIFSTOPPED(status)) {
-        State& last = states.back();
-        if (std::memcmp(lines, last.memory.lines.data(), all.size_bytes()) != 0 ||
-            std::memcmp(&shared.file, &last.memory.file, sizeof(shared.file)) != 0 ||
-            shared.waits != last.waits) {
-            states.push_back(last);
-            State& now = states.back();
-            std::copy(all.begin(), all.end(), now.memory.lines.begin());
-            now.memory.file = shared.file;
-            now.waits = shared.waits;
-        }
+        add_state(states, shared);
         if (::ptrace(PTRACE_SINGLESTEP, child, nullptr, nullptr) != 0) {
             ADD_FAILURE() << "ptrace: " << std::strerror(errno);
             break;
         }
         EXPECT_EQ(::waitpid(child, &status, 0), child);
     }
+#endif
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
-    ::munmap(pages, bytes);
+    ::munmap(&shared, bytes);
     return states;
 }
 
