@@ -75,11 +75,7 @@ BPFFLAGS := -g -O2 -target bpf -mcpu=v3 -Wall -Wextra -Werror -ffile-prefix-map=
 ROOMS    := $(patsubst userspace/%/,%,$(wildcard $(patsubst %,userspace/%/,\
 	$(shell sed 's/[\#|].*//' userspace/rooms | tac))))
 # Sorted: the order of a folder differs between machines, and the linker keeps it.
-USER_SRC := $(sort $(shell find userspace -name '*.cpp'))
-UNIT_SRC := $(sort $(shell find tests/unit tests/model -name "*.cpp"))
-KERN_SRC := $(sort $(shell find tests/bpf tests/model -name "*.cpp"))
-SERVICE_TEST_SRC := $(sort $(shell find tests/service -name "*.cpp"))
-FLEET_TEST_SRC := $(sort $(shell find tests/fleet -name "*.cpp"))
+SRC      := $(sort $(shell find userspace $(addprefix tests/,bpf fleet model service unit) -name '*.cpp'))
 LIB_HEADERS := userspace/libsieve/api/libsieve.h userspace/libsieve/api/libsieve.hpp
 # Sources are compiled in groups, so that the compiler reads their headers once: see docs/testing.md. `make GROUPED=`
 # compiles each source alone. A folder that was built one way stays so.
@@ -94,7 +90,10 @@ SINGLE   := %/main.cpp tests/unit/messages% tests/service/servers.cpp \
 # $(call objects,SOURCES,FOLDER): their objects in the folder.
 objects   = $(patsubst %.cpp,$2/%.o,$(if $(GROUPED),$(filter $(SINGLE),$1) \
 	$(shell scripts/group_sources.py $2 $(filter-out $(SINGLE),$1)),$1))
-USER_OBJ := $(call objects,$(USER_SRC),$(B))
+OBJ      := $(call objects,$(SRC),$(B))
+# $(call below,FOLDER...): the objects of the sources in these folders.
+below     = $(filter $(addprefix $(B)/,$(1:=/%)),$(OBJ))
+USER_OBJ := $(call below,userspace)
 # $(call objects_of,ROOM): those of its folder that are in no room inside it. Programs name their main.o themselves.
 inside    = $(patsubst %,$(B)/userspace/%,$(1:=/%))
 objects_of = $(filter-out %/main.o $(call inside,$(filter $1/%,$(ROOMS))),$(filter $(call inside,$1),$(USER_OBJ)))
@@ -120,10 +119,10 @@ SERVICE  := $(call libraries,libsieve/service/%) $(LIBSIEVE)
 FLEET    := $(call libraries,libsieve/fleet%) $(SERVICE)
 FRONT_END := $(call libraries,front-end front-end/%)
 MEASURING := $(call libraries,libsieve/bench%)
-SERVICE_TEST_OBJ := $(call objects,$(SERVICE_TEST_SRC),$(B))
-FLEET_TEST_OBJ := $(call objects,$(FLEET_TEST_SRC),$(B))
-UNIT_OBJ := $(call objects,$(UNIT_SRC),$(B))
-KERN_OBJ := $(call objects,$(KERN_SRC),$(B))
+SERVICE_TEST_OBJ := $(call below,tests/service)
+FLEET_TEST_OBJ := $(call below,tests/fleet)
+UNIT_OBJ := $(call below,tests/unit tests/model)
+KERN_OBJ := $(call below,tests/bpf tests/model)
 # Each source is a program.
 MEASUREMENT_OBJ := $(patsubst %.cpp,$(B)/%.o,$(sort $(wildcard tests/bench/*.cpp)))
 
@@ -446,7 +445,7 @@ format:
 
 # The analyser reports a leak in xdp_sieve.skel.h. bpftool generates that header, so the leak is not ours.
 tidy: $(SKELETON) $(BENCH_SKELETON)
-	printf '%s\n' $(USER_SRC) | xargs -P $$(nproc) -n 1 sh -c \
+	printf '%s\n' $(filter userspace/%,$(SRC)) | xargs -P $$(nproc) -n 1 sh -c \
 		'clang-tidy --quiet "$$0" -- -std=c++20 $(CPPFLAGS) -I. 2>/dev/null'
 
 clean:

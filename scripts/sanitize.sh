@@ -64,8 +64,8 @@ for part in "${parts[@]}"; do
     thread)
         build thread -fsanitize=thread unit-tests \
             "UNIT_ROOMS=\$(filter-out libsieve/bench%,\$(filter libsieve/% sieve-lab/analysis,\$(ROOMS)))" \
-            "UNIT_SRC=tests/unit/main.cpp tests/unit/messages.cpp $(
-                sources tests/model "${threaded_tests[@]/#/tests/unit/}"
+            "SRC=tests/unit/main.cpp tests/unit/messages.cpp $(
+                sources userspace tests/model "${threaded_tests[@]/#/tests/unit/}"
             )"
         # Each of these rounds builds and asks several filters, all by the same code.
         export SIEVE_TEST_FEEDS=${SIEVE_TEST_FEEDS:-5}

@@ -21,10 +21,12 @@ FUZZ_CLI_OBJ := $(addprefix $(FUZZ)/userspace/,front-end/set_argument.o libsieve
 FUZZ_TOML_SRC := $(wildcard $(addprefix userspace/libsieve/service/config/,*.cpp values/*.cpp)) \
                  $(addprefix userspace/libsieve/service/,safety/guards.cpp $(addprefix download/,exposed_password.cpp \
                  http_access.cpp libcurl_on_demand.cpp url.cpp))
-FUZZ_TOML_OBJ := $(FUZZ)/userspace/libsieve/control/spec/build_options.o $(call objects,$(FUZZ_TOML_SRC),$(FUZZ))
+FUZZ_OBJ     := $(call objects,$(FUZZ_LIB_SRC) $(FUZZ_TOML_SRC),$(FUZZ))
+FUZZ_TOML_OBJ := $(FUZZ)/userspace/libsieve/control/spec/build_options.o \
+                $(filter $(FUZZ)/userspace/libsieve/service/%,$(FUZZ_OBJ))
 FUZZ_LIVE_OBJ := $(addprefix $(FUZZ)/userspace/libsieve/service/lists/,timed_entry.o decision_file.o timed_entry_record.o \
                  ban.o decisions.o plain_addresses.o record_log.o)
-FUZZ_LIB_OBJ := $(call objects,$(FUZZ_LIB_SRC),$(FUZZ))
+FUZZ_LIB_OBJ := $(filter-out $(FUZZ_TOML_OBJ),$(FUZZ_OBJ))
 # The packet path's parser, once for each hook, and the noting program.
 FUZZ_PARSERS := $(patsubst %,$(FUZZ)/tests/fuzz/packet_parser_%.o,XDP TC NOTE)
 FUZZ_OWN_OBJ := $(patsubst %,$(FUZZ)/%.o,$(basename $(wildcard tests/fuzz/*.cpp tests/model/*.cpp))) \
