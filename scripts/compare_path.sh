@@ -86,14 +86,14 @@ for i in 0 1; do
     # shellcheck disable=SC2086 # several options
     "$sieve" -q build --kind "$kind" --seed 1 ${build_options[i]} -o "$WORK/$i.sieve" "$WORK/feed"
     nsenter --net="/run/netns/$space" "$sieve" -q load sieve0 "listed=$WORK/$i.sieve${options[i]}"
-    programs+=("$(ip -n "$space" -j link show sieve0 | jq '.[0].xdp.prog.id')")
+    programs+=("$(ip -n "$space" -j link show sieve0 | gojq '.[0].xdp.prog.id')")
 done
 
 printf '%-16s %-5s %5s %7s\n' packet build least median
 for file in "$WORK"/*.packet; do
     for ((round = 0; round < rounds; round++)); do
         for i in 0 1; do
-            bpftool -j prog run id "${programs[i]}" data_in "$file" repeat "$repeat" | jq .duration >>"$file.$i"
+            bpftool -j prog run id "${programs[i]}" data_in "$file" repeat "$repeat" | gojq .duration >>"$file.$i"
         done
     done
     for i in 0 1; do

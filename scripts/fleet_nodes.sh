@@ -91,6 +91,6 @@ add_node() {
 fleet() { hub "$SIEVE" "$@" --fleet edge --config "$WORK/hub.toml"; }
 publish() { fleet -q publish --key "$WORK/edge.key" "$@"; }
 # How many nodes have the published manifest in force.
-current() { fleet --json fleet status | jq .current; }
+current() { fleet --json fleet status | gojq .current; }
 all_current() { [ "$(current)" = "${#NODES[@]}" ]; }
-rollout_is() { [ "$(fleet --json fleet status | jq -r .rollout.state)" = "$1" ]; }
+rollout_is() { [ "$(fleet --json fleet status | gojq -r .rollout.state)" = "$1" ]; }

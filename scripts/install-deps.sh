@@ -23,7 +23,7 @@ packages=(
     prometheus-cpp-dev libmicrohttpd-dev
     libgtest-dev libbenchmark-dev
     # the demo and the selftests run these
-    iproute2 util-linux procps python3 iputils-ping curl jq strace ethtool busybox-static
+    iproute2 util-linux procps python3 iputils-ping curl gojq strace ethtool busybox-static
     # the other ends of what replies let in: sessions and leases
     openssh-server openssh-client dnsmasq-base dhcpcd-base
     # servers, certificates and archives for the service's tests
