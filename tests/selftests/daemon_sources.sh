@@ -126,22 +126,22 @@ hanging() {
     unserve
 }
 
-# A long list that is being built delays no other list and no new interface. Its build takes about a second, so that
+# A long list that is being built delays no other list and no new interface. Its build takes seconds, so that
 # a look every 0.05 s finds the child that does it.
 building() {
     local child=
     fresh_lists
-    seq 0 749999 | awk '{ print 11 "." int($1 / 65536) "." int($1 / 256) % 256 "." $1 % 256 }' >"$LISTS/bad.txt"
+    seq 0 1499999 | awk '{ print 11 "." int($1 / 65536) "." int($1 / 256) % 256 "." $1 % 256 }' >"$LISTS/bad.txt"
     service_manager
     start
-    says 'set bad: a new list with 750000 entries'
+    says 'set bad: a new list with 1500000 entries'
     echo 14.0.0.1 >>"$LISTS/bad.txt"
     await stops_build
     ip -n "$IN" link del "$IN_IF"
     says_anew "^xdp-sieved: $IN_IF: attached; in force: friends, bad" make_link
     verdicts <<END
 drop udp 11.0.0.7 $IN4 1 2
-drop udp 11.9.0.7 $IN4 1 2
+drop udp 11.20.0.7 $IN4 1 2
 pass udp $FRIEND $IN4 1 2
 pass udp 14.0.0.1 $IN4 1 2
 END
@@ -151,7 +151,7 @@ END
     # All of that while it is built.
     grep -q '^State:.*stopped' "/proc/$child/status" || fail "nothing was being built"
     kill -s CONT "$child"
-    says 'set bad: a new list with 750001 entries'
+    says 'set bad: a new list with 1500001 entries'
     verdicts <<END
 drop udp 14.0.0.1 $IN4 1 2
 pass udp 11.0.0.7 $IN4 1 2
