@@ -3,7 +3,7 @@
 """The two ends of replies.sh.
 
     replies.py serve               a server of all addresses, until it is killed: says "ready"
-    replies.py ask ADDRESS WHAT    one conversation that this host begins; prints what came of it
+    replies.py ask ADDRESS WHAT... conversations that this host begins; prints what came of each, a line each
     replies.py hold ADDRESS [spoken]  a connected UDP socket that says nothing, or asks once: prints its port, and stays
     replies.py half ADDRESS        a TCP connection whose client has said all, and waits: prints its port, then what
                                    came
@@ -25,18 +25,17 @@ half-closed connections. Patience is short, since the caller looks
 at counters, too.
 """
 
-import ctypes
 import fcntl
-import json
 import os
 import socket
 import struct
-import subprocess
 import sys
 import threading
 import time
 
-WAIT = 3  # seconds for an answer that is on its way through three namespaces
+# What few of the commands need is imported there: most conversations are shorter than these imports.
+
+WAIT = float(os.environ.get("WAIT", 3))  # seconds for an answer that is on its way through three namespaces
 PUSHED = 3_000_000
 SERVICE, PORT, NAMES, TIME, LIVE, HALF = 22, 8080, 53, 123, 7777, 7778
 IP_MTU_DISCOVER, IP_RECVERR, IPV6_RECVERR = 10, 11, 25
@@ -264,6 +263,8 @@ def strange(address):
 
 
 def library(path, interface, feed):
+    import ctypes
+
     lib = ctypes.CDLL(path)
     for name in "libsieve_error_message", "libsieve_error_free":
         getattr(lib, name).argtypes = [ctypes.c_void_p]
@@ -294,11 +295,16 @@ def library(path, interface, feed):
 
 
 def value_of(number, key):
+    import json
+    import subprocess
+
     dump = subprocess.run(["bpftool", "-j", "map", "dump", "id", number], check=True, capture_output=True).stdout
     return [int(byte, 16) for byte in json.loads(dump)[int(key)]["value"]]
 
 
 def put(number, at, new, key="0"):
+    import subprocess
+
     value, at, new = value_of(number, key), int(at), int(new, 0)
     size = 1 if at % 4 else 4
     value[at : at + size] = new.to_bytes(size, "little")
@@ -333,6 +339,8 @@ def bulk(what, *addresses):
 
 
 def tun(*networks):
+    import ctypes
+
     ends = []
     for network in networks:
         with open("/run/netns/" + network) as namespace:
@@ -358,10 +366,12 @@ def main():
     works = {"serve": serve, "hold": hold, "half": half, "keep": keep, "await": await_peer, "echo": echo}
     works |= {"library": library, "listen": listen, "put": put, "get": get, "bulk": bulk, "tun": tun}
     if command in ("ask", "strange"):
-        try:
-            print({"ask": ask, "strange": strange}[command](*arguments))
-        except OSError as error:
-            print(type(error).__name__)
+        address, *asked = arguments
+        for what in asked or [None]:
+            try:
+                print(ask(address, what) if what else strange(address), flush=True)
+            except OSError as error:
+                print(type(error).__name__, flush=True)
     else:
         works[command](*arguments)
 
