@@ -229,6 +229,20 @@ stops() {
     judged
 }
 
+# meanwhile NAME COMMAND...: runs it in the background.
+meanwhile() {
+    "${@:2}" >"$WORK/$1.out" 2>"$WORK/$1.err" &
+    printf '%s' $! >"$WORK/$1.process"
+}
+# outcome_of NAME [PROGRAM]: waits for it, says what it has said, and ends as it has ended. messages/ has the refusals
+# below the command, which is the name here, or the program.
+outcome_of() {
+    local status=0
+    wait "$(<"$WORK/$1.process")" || status=$?
+    cat "$WORK/$1.out"
+    cat "$WORK/$1.err" >&2
+    return "$status"
+}
 # A second daemon, and a person, are told who manages this host.
 not_alone() {
     local before
@@ -237,11 +251,15 @@ not_alone() {
     start
     says 'set bad: a new list with 2 entries'
     before=$(sieve --json status "$IN_IF" | jq -c .interfaces)
-    refused 4 inside "$IN" "$SIEVED" --config "$CONFIG"
+    # Each of them waits for the daemon's end, up to 20 s, so they do that beside each other.
+    meanwhile daemon inside "$IN" "$SIEVED" --config "$CONFIG"
+    meanwhile elsewhere inside "$OUT" "$SIEVED" --config "$CONFIG" --log stderr
+    meanwhile apply sieve -q apply "$CONFIG"
+    refused 4 outcome_of daemon xdp-sieved
     # In another namespace the state directory is the one to be missed.
-    inside "$OUT" "$SIEVED" --config "$CONFIG" --log stderr >"$WORK/out" 2>&1 && fail "a second daemon"
+    outcome_of elsewhere >"$WORK/out" 2>&1 && fail "a second daemon"
     grep -q "error: state directory $STATE: process $daemon is at work with it" "$WORK/out" || fail "$(cat "$WORK/out")"
-    refused 4 sieve -q apply "$CONFIG"
+    refused 4 outcome_of apply
     sieve status | grep -q "^managed by xdp-sieved [0-9.]*, process $daemon" ||
         fail "$(sieve status)"
     [ "$(sieve --json status | jq -r .manager.pid)" = "$daemon" ] || fail "$(sieve --json status)"
