@@ -17,7 +17,7 @@ ROUNDS=${ROUNDS:-2}
 lists=() length=300
 for kind in "${KINDS[@]}"; do
     lists+=("$kind" "$length")
-    length=$((length * 3))
+    length=$((length * 2))
 done
 address_lists 20261121 common 150 non-members 150 "${lists[@]}"
 for kind in "${KINDS[@]}"; do
