@@ -74,8 +74,11 @@ BPFFLAGS := -g -O2 -target bpf -mcpu=v3 -Wall -Wextra -Werror -ffile-prefix-map=
 # The rooms of user space, the highest first, as the linker wants them. NAME/* is each folder in NAME.
 ROOMS    := $(patsubst userspace/%/,%,$(wildcard $(patsubst %,userspace/%/,\
 	$(shell sed 's/[\#|].*//' userspace/rooms | tac))))
+# Scripts that call make themselves. Whoever asks for nothing else need not wait until the sources are grouped.
+SCRIPTS  := check demo deps
 # Sorted: the order of a folder differs between machines, and the linker keeps it.
-SRC      := $(sort $(shell find userspace $(addprefix tests/,bpf fleet model service unit) -name '*.cpp'))
+SRC      := $(if $(filter-out $(SCRIPTS),$(or $(MAKECMDGOALS),all)),\
+	$(sort $(shell find userspace $(addprefix tests/,bpf fleet model service unit) -name '*.cpp')))
 LIB_HEADERS := userspace/libsieve/api/libsieve.h userspace/libsieve/api/libsieve.hpp
 # Sources are compiled in groups, so that the compiler reads their headers once: see docs/testing.md. `make GROUPED=`
 # compiles each source alone. A folder that was built one way stays so.

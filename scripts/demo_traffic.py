@@ -8,7 +8,6 @@
                                                   a report of traffic.py beside the program's own counters
 """
 
-import ipaddress
 import json
 import os
 import random
@@ -116,10 +115,6 @@ class Lists:
                 "neither": self.strangers - self.mistaken}
 
 
-def read_addresses(path):
-    return [str(ipaddress.ip_address(text)) for text in read_list(path)]
-
-
 def read_flows(path):
     with open(path, encoding="ascii") as lines:
         return [line.strip() for line in lines if line[0] != "#"]
@@ -128,7 +123,7 @@ def read_flows(path):
 def make_flows(program, host, folder):
     draw = random.Random()
     strangers = {random_v4(draw) for _ in range(CANDIDATES)} | {random_v6(draw) for _ in range(CANDIDATES // 10)}
-    senders = Lists(program, folder, "", strangers, read_addresses)
+    senders = Lists(program, folder, "", strangers, read_list)
     print(f"{len(senders.strangers):,} addresses that are on no list were asked: {len(senders.mistaken)} mistaken")
     if senders.mistaken:
         sys.exit("demo: a set of addresses is not exact")
