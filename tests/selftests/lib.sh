@@ -130,13 +130,15 @@ fail() {
 }
 
 # await COMMAND...: returns as soon as the command succeeds. The last output that it wrote to $WORK/awaited says what
-# was missing.
+# was missing. What has not come within half a second is asked for less often.
 await() {
-    local end=$((SECONDS + PATIENCE))
+    local end=$((SECONDS + PATIENCE)) tries=0 pause=0.05
     : >"$WORK/awaited"
     until "$@"; do
         [ "$SECONDS" -lt "$end" ] || fail "not within $PATIENCE s: $* $(cat "$WORK/awaited")"
-        sleep 0.05
+        tries=$((tries + 1))
+        [ "$tries" -lt 10 ] || pause=0.2
+        sleep "$pause"
     done
 }
 
