@@ -112,6 +112,18 @@ TEST(Promise, ALineThatChanceHasFilledIsNoFault) {
     EXPECT_TRUE(check_promise(built->image, report)) << report.expected_fpr;
 }
 
+// Of a thousand counting filters of this shape, one gets more than eight times the predicted rate: a bucket
+// is overfull. With this seed, the first one does.
+TEST(Promise, AFilterOfBadLuckIsBuiltAgain) {
+    constexpr std::uint64_t bad = 32;
+    const auto built = build({.kind = SIEVE_KIND_DDLCBF}, 4'500, 56, bad);
+    const auto other = build({.kind = SIEVE_KIND_DDLCBF}, 4'500, 56, bad + 1);
+    ASSERT_TRUE(built && other);
+    EXPECT_EQ(built->report.tries, 2U);
+    EXPECT_LT(built->report.expected_fpr, 2 * built->report.predicted_fpr);
+    EXPECT_EQ(other->report.tries, 1U);
+}
+
 TEST(Promise, AMeasurementThatContradictsTheBitsIsRefused) {
     const auto built = build({.kind = SIEVE_KIND_BLOCKED}, 10'000, 16);
     ASSERT_TRUE(built) << built.error().message;

@@ -27,11 +27,16 @@ bool is_far_above_prediction(const Image& image, const BuildReport& report) {
     const double predicted = report.predicted_fpr;
     if (report.keys < least_keys_to_compare || expected <= predicted * most_excess) return false;
     const double of_one_line = unlucky_share / static_cast<double>(image.filter().size());
-    if (expected > of_one_line && expected > predicted * most_times_predicted) return true;
+    if (expected > of_one_line && is_unlucky(report)) return true;
     return expected > predicted * most_excess + most_deviations * scatter_of_expected_fpr(image);
 }
 
 } // namespace
+
+bool is_unlucky(const BuildReport& report) {
+    return report.keys >= least_keys_to_compare &&
+           report.expected_fpr > report.predicted_fpr * most_times_predicted;
+}
 
 Status check_promise(const Image& image, const BuildReport& report) {
     // The expected rate of non-members with the shapes of the measured ones.

@@ -8,6 +8,12 @@
 
 namespace sieve {
 
+// Whether the expected rate of a filter is above eight times the predicted one. Of one filter in some
+// thousands chance makes a line that matches a large share of the hashes that are looked up in it; another
+// seed gives another filter. So does a fault of a builder, whatever the seed. Applies to sets of 4096 keys
+// and more.
+[[nodiscard]] bool is_unlucky(const BuildReport& report);
+
 // Returns bad_input in three cases:
 // - The measured rate contradicts the expected rate by more than six sigma.
 // - The expected rate is above one and a half times the predicted rate, and the excess is more than six

@@ -97,14 +97,16 @@ class Witnesses {
     std::set<std::vector<__u64>> seen_;
 };
 
-// Where material comes from. A build with exceptions may ask for it several times, under other hash keys.
+// Where material comes from. A build may ask for it several times, under other hash keys.
 class Source {
   public:
     virtual ~Source() = default;
     // The secret of the next filter.
     virtual Result<BuildSecret> draw(std::optional<std::uint64_t> seed) { return draw_build_secret(seed); }
-    // `last`: nobody will ask again, so the members may go.
+    // `last`: hardly anybody will ask again, so that the members may go where they take much memory.
     virtual Result<Material> hash(const BuildSecret& secret, bool last) = 0;
+    // Whether the members are still there.
+    [[nodiscard]] virtual bool can_hash_again() const { return true; }
     // Places the material's keys in the image, and returns the rounds of rebalancing.
     virtual Result<std::uint32_t> place(const Material& material, const KindBuilder& builder, Image& image,
                                         std::uint64_t seed, const Progress& progress) {
@@ -128,11 +130,14 @@ class KeySource final : public Source {
         WitnessDraw witnesses(secret);
         witnesses.add(keys_);
         material.witnesses = witnesses.take(material.keys);
-        if (last) keys_.clear();
+        if (last && keys_.size() > most_kept) keys_.clear();
         return material;
     }
+    [[nodiscard]] bool can_hash_again() const override { return keys_.size() > 0; }
 
   private:
+    static constexpr std::size_t most_kept = std::size_t{1} << 20;
+
     KeySet keys_;
 };
 
@@ -757,8 +762,6 @@ Status check_exceptions(const Filled& filled, const Material& material, const Ki
 Result<BuiltSet> measure(Filled filled, Material& material, const BuildOptions& options,
                          const BuildSecret& secret) {
     auto& [image, report, rate] = filled;
-    image.file().keys = report.keys; // expected_fpr depends on it
-    report.expected_fpr = expected_fpr(image);
     const Measurement measured =
         measure_fpr(image, options.trials, secret.measurement, asks_material(material, image));
     report.measured_hits = measured.hits;
@@ -771,11 +774,16 @@ Result<BuiltSet> measure(Filled filled, Material& material, const BuildOptions& 
     return finish(std::move(image), material, report, options, secret);
 }
 
-// Builds filters until none of the exceptions matches, nor any of the keys to spare.
+// More filters in succession than this are not spoilt by chance.
+constexpr std::uint32_t most_unlucky = 3;
+
+// Builds filters until none of the exceptions matches, nor any of the keys to spare, and chance has spoilt no
+// line.
 Result<BuiltSet> build(Source& source, const KindBuilder& builder, const BuildOptions& options,
                        const Exceptions& exceptions, const Progress& progress) {
     const std::vector<sieve_key> none;
     const std::vector<sieve_key>& spared = options.seed ? none : exceptions.spared;
+    std::uint32_t unlucky = 0;
     for (std::uint32_t tries = 1; tries <= most_tries; tries++) {
         // Another seed, but one that follows from the given one.
         const std::optional<std::uint64_t> seed =
@@ -790,6 +798,9 @@ Result<BuiltSet> build(Source& source, const KindBuilder& builder, const BuildOp
         SIEVE_ASSIGN(filled.report.rounds,
                      source.place(material, builder, image, secret.placement, progress));
         if (filled.report.excluded != 0 && !image.excludes(image.exceptions())) continue;
+        image.file().keys = filled.report.keys; // expected_fpr depends on it
+        filled.report.expected_fpr = expected_fpr(image);
+        if (is_unlucky(filled.report) && source.can_hash_again() && ++unlucky < most_unlucky) continue;
         filled.report.spared = can_spare(filled, material, spared.size()) ? spared.size() : 0;
         if (filled.report.spared == 0 || tries == most_tries || spares(image, material, spared)) {
             Result<BuiltSet> built = measure(std::move(filled), material, options, secret);

@@ -58,7 +58,7 @@ struct BuildReport {
     std::uint64_t exceptions = 0; // prefixes and keys that must not match
     std::uint64_t excluded = 0;   // what they asked this filter; none of it matched
     std::uint64_t spared = 0;     // keys that were asked as well (Exceptions::spared)
-    std::uint32_t tries = 1;      // filters that were built until none of these matched
+    std::uint32_t tries = 1;      // filters that were built until none of these matched, and luck was not bad
 };
 
 struct BuiltSet {
