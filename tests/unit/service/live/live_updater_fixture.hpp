@@ -25,6 +25,7 @@ using namespace std::chrono_literals;
 using test::entry;
 using test::in_process;
 using test::LiveWorld;
+using test::prefix_of;
 using Fetch = SourceSchedule::Fetch;
 
 class LiveUpdaterTest : public testing::Test, public LiveWorld {
@@ -39,11 +40,13 @@ class LiveUpdaterTest : public testing::Test, public LiveWorld {
     std::optional<Decisions> answer{Decisions{}};
     SandboxSettings sandbox = in_process();
     kernel::HookPoint point = kernel::HookPoint::xdp; // where the set belongs
+    bool protect_host = true;                         // of that interface
 
     Configuration configuration_of(SetConfiguration set) {
         Configuration configuration;
         configuration.state_directory = files.path("state");
-        configuration.interfaces = {{.name = "eth0", .hook = point, .sets = {set.name}}};
+        configuration.interfaces = {
+            {.name = "eth0", .hook = point, .protect_host = protect_host, .sets = {set.name}}};
         configuration.sets = {std::move(set)};
         return with_range_sets(configuration).value();
     }

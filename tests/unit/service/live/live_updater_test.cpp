@@ -533,6 +533,72 @@ TEST_F(LiveUpdaterTest, AnAnswerThatAGuardRefusesChangesNothingAndIsAskedForAgai
     EXPECT_EQ(asked.back(), Fetch::whole_list);
 }
 
+// As `delete` refuses it. The list stays as it was until the session is over.
+TEST_F(LiveUpdaterTest, WhatLetsAnAdministratorInDoesNotLeave) {
+    SetConfiguration set = file_set(files.feed("friends.txt", {"203.0.113.5", "192.0.2.1", "192.0.2.2"}));
+    set.action = control::WantedAction{SIEVE_ACTION_PASS};
+    const auto updater = open(set);
+    put_in_force();
+    kernel::TableInForce& table = kernel.at(point).table;
+    table.sets.front().action = SIEVE_ACTION_PASS;
+    table.default_action = SIEVE_ACTION_DROP;
+    host.addresses = {{.address = prefix_of("203.0.113.5").address,
+                       .what = "an administrator's session",
+                       .role = control::HostRole::session,
+                       .interface = "eth0",
+                       .ours = prefix_of("192.0.2.9").address,
+                       .our_port = 22,
+                       .their_port = 50'000}};
+    const auto list = [&](const std::vector<std::string>& entries) {
+        files.feed("friends.txt", entries);
+        updater->wake();
+        settle(*updater);
+    };
+    for (const auto& entries :
+         {std::vector<std::string>{"192.0.2.1", "192.0.2.2"}, {"192.0.2.1", "192.0.2.3"}}) {
+        events.clear();
+        list(entries);
+        EXPECT_TRUE(in_force_has("203.0.113.5"));
+        EXPECT_TRUE(in_force_has("192.0.2.2"));
+        EXPECT_FALSE(in_force_has("192.0.2.3"));
+        ASSERT_NE(last(LiveEvent::What::failed), nullptr);
+        EXPECT_EQ(last(LiveEvent::What::failed)->guard, Guard::lockout);
+        EXPECT_EQ(
+            last(LiveEvent::What::failed)->error->message,
+            "refused: set block: eth0 xdp: no set lets 203.0.113.5 pass, an administrator's session, and "
+            "the default is drop; nothing was changed; put what must pass into the list of a set that "
+            "passes, or set protect-host = false in the [[interface]]");
+        EXPECT_FALSE(updater->state().in_step);
+        EXPECT_EQ(updater->state().last_error, last(LiveEvent::What::failed)->error->message);
+        EXPECT_EQ(updater->state().entries, 3U);
+    }
+    list({"203.0.113.5", "192.0.2.3"}); // others may go
+    EXPECT_TRUE(updater->state().in_step);
+    EXPECT_FALSE(in_force_has("192.0.2.2"));
+    host.addresses.clear();
+    list({"192.0.2.3"});
+    EXPECT_TRUE(updater->state().in_step);
+    EXPECT_FALSE(in_force_has("203.0.113.5"));
+}
+
+TEST_F(LiveUpdaterTest, AnUnprotectedInterfaceLosesWhatLetsAnAdministratorIn) {
+    SetConfiguration set = file_set(files.feed("friends.txt", {"203.0.113.5", "192.0.2.1"}));
+    set.action = control::WantedAction{SIEVE_ACTION_PASS};
+    protect_host = false;
+    const auto updater = open(set);
+    put_in_force();
+    kernel.at(point).table.sets.front().action = SIEVE_ACTION_PASS;
+    kernel.at(point).table.default_action = SIEVE_ACTION_DROP;
+    host.addresses = {{.address = prefix_of("203.0.113.5").address,
+                       .what = "an administrator's session",
+                       .role = control::HostRole::session,
+                       .interface = "eth0"}};
+    files.feed("friends.txt", {"192.0.2.1"});
+    updater->wake();
+    settle(*updater);
+    EXPECT_FALSE(in_force_has("203.0.113.5"));
+}
+
 TEST_F(LiveUpdaterTest, RangesThatCoverTooMuchAreRefused) {
     const auto updater = open(stream_set());
     put_in_force();

@@ -94,11 +94,15 @@ struct RebuildOrder {
 // Has an unprivileged child make the image of a rebuild. Blocks for as long as building takes.
 [[nodiscard]] Result<Image> build_live_image(RebuildOrder order, const SandboxSettings& sandbox);
 
+// Error lockout if a table in force would drop, without these keys, what this host lives by.
+using RefuseRemoval = std::function<Status(const KeySet& keys)>;
+
 struct LiveSetOptions {
     SetConfiguration set;
     Protection protection{};
-    bool in_force = false; // or should be: something that an empty filter must not take the place of
-    std::string action{};  // action_digest(); empty: nothing waits for it
+    bool in_force = false;          // or should be: something that an empty filter must not take the place of
+    std::string action{};           // action_digest(); empty: nothing waits for it
+    RefuseRemoval refuse_removal{}; // null: nobody is asked
 };
 
 class LiveSet {
@@ -144,7 +148,7 @@ class LiveSet {
 
     // Takes the change of a part into the list and the journal, and puts the difference in force. All
     // prefixes are single addresses. Those that this host depends on are left out. Error: the journal cannot
-    // be written; nothing has changed then.
+    // be written, or nobody knows whether this host can do without what goes; nothing has changed then.
     [[nodiscard]] Result<LiveChange> change(Part part, EntryChange change);
     // The same, from all of the part as its sources have it now. Once all sources have said their lists, what
     // is left of sources that the set no longer has goes, too.
@@ -197,6 +201,9 @@ class LiveSet {
     [[nodiscard]] Result<LiveChange> remove(EntryChange change);
     void drop_what_changes_nothing(EntryChange& change) const;
     [[nodiscard]] std::optional<Refusal> guard(Part part, const EntryChange& change, bool whole_list) const;
+    [[nodiscard]] KeySet leaving(const EntryChange& change) const;
+    // Nothing if all that goes may go.
+    [[nodiscard]] Result<std::optional<Refusal>> guard_removal(const EntryChange& change) const;
     [[nodiscard]] std::optional<Refusal>
     unless_accepted(Refusal refusal, Part part, const EntryChange& change, const ListSize& before) const;
     [[nodiscard]] Status append_to_journal(const EntryChange& change);

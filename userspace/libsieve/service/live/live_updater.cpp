@@ -27,6 +27,7 @@
 #include "libsieve/service/live/live_image.hpp"
 #include "libsieve/service/live/range_set.hpp"
 #include "libsieve/service/live/range_set_configuration.hpp"
+#include "libsieve/service/live/removal.hpp"
 #include "libsieve/service/live/whole_lists.hpp"
 #include "libsieve/service/safety/acceptance.hpp"
 #include "libsieve/service/sources/sandbox.hpp"
@@ -98,10 +99,13 @@ class Updater final : public LiveUpdater {
     Status start() {
         SIEVE_ASSIGN(const Protection protection, read_protection());
         const auto options_of = [&](const SetConfiguration& set) {
-            return LiveSetOptions{set, protection,
-                                  something_is_in_force(kernel_, settings_.configuration, set.name) ||
-                                      lets_packets_pass(settings_.configuration, set),
-                                  action_digest(settings_.configuration, set)};
+            return LiveSetOptions{
+                set, protection,
+                something_is_in_force(kernel_, settings_.configuration, set.name) ||
+                    lets_packets_pass(settings_.configuration, set),
+                action_digest(settings_.configuration, set), [this, name = set.name](const KeySet& keys) {
+                    return refuse_removal(kernel_, settings_.configuration, name, keys, host_);
+                }};
         };
         SIEVE_ASSIGN(LiveSet live, LiveSet::open(options_of(set_), kernel_, state_directory_, observer_));
         live_.emplace(std::move(live));

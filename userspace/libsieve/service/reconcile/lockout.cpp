@@ -12,8 +12,8 @@
 #include "libsieve/feeds/text/address_text.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/keys/address_key.hpp"
+#include "libsieve/service/safety/entry_safety.hpp"
 #include "libsieve/util/text/name_some.hpp"
-#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service {
 
@@ -104,19 +104,7 @@ void refuse_lockouts(ReconcilePlan& plan, const std::vector<SetSurvey>& surveys,
 }
 
 Error lockout_refusal(const Error& refused, const HookPlan& plan) {
-    const std::string& set = refused.facts.set;
-    const bool listed = plan.entry != nullptr && !plan.entry->protect_host;
-    // Without a set that drops, it is the default.
-    const char* const lists = set.empty() ? "put what must pass into the list of a set that passes"
-                                          : "take it out of the list, or name it in the set's exceptions";
-    const std::string guards =
-        set.empty() ? std::string() : fmt::format(", or in [set.{}.guards]", printable(set));
-    return {ErrorKind::bad_input,
-            listed ? fmt::format("refused: {}; {}, or take it out of protect in the [[interface]]",
-                                 refused.message, lists)
-                   : fmt::format("refused: {}; {}, or set protect-host = false in the [[interface]]{}",
-                                 refused.message, lists, guards),
-            refused.facts};
+    return {ErrorKind::bad_input, "refused: " + lockout_text(refused, plan.entry), refused.facts};
 }
 
 } // namespace sieve::service

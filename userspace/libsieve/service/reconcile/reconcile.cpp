@@ -19,6 +19,7 @@
 #include "libsieve/control/table/unload.hpp"
 #include "libsieve/service/live/range_set_configuration.hpp"
 #include "libsieve/service/reconcile/refresh.hpp"
+#include "libsieve/service/safety/entry_safety.hpp"
 #include "libsieve/service/safety/guards.hpp"
 #include "libsieve/service/safety/host_addresses.hpp"
 #include "libsieve/service/sources/sandbox.hpp"
@@ -363,48 +364,6 @@ Result<std::optional<kernel::Hook>> find_managed(control::Kernel& kernel,
     if (is_loaded && unread) return tl::unexpected(std::move(*unread));
     return std::optional<kernel::Hook>();
 }
-
-// Sets whose guards let them take packets of the host's addresses.
-std::set<std::string> exempt_sets(const Configuration& configuration) {
-    std::set<std::string> exempt;
-    for (const SetConfiguration& set : configuration.sets)
-        if (!set.guards.protect_host) exempt.insert(set.name);
-    return exempt;
-}
-
-// What protects this entry's tables. They are asked about the host's own addresses unless the entry does
-// without, and about the addresses that the entry lists.
-class EntrySafety final : public HostAddresses {
-  public:
-    EntrySafety(const Configuration& configuration, const InterfaceConfiguration& entry,
-                const control::Safety& safety)
-        : entry_(entry), host_(entry.protect_host ? safety.host : nullptr),
-          safety_{.host =
-                      safety.host != nullptr && (host_ != nullptr || !entry.protect.empty()) ? this : nullptr,
-                  .exempt = exempt_sets(configuration),
-                  .confirm_within = safety.confirm_within} {}
-    EntrySafety(const EntrySafety&) = delete;
-    EntrySafety& operator=(const EntrySafety&) = delete;
-
-    [[nodiscard]] const control::Safety& get() const { return safety_; }
-    Result<std::vector<HostAddress>> read() override {
-        std::vector<HostAddress> all;
-        if (host_ != nullptr) {
-            SIEVE_ASSIGN(all, host_->read());
-        }
-        std::vector<AddressRange> ranges;
-        for (const std::string& text : entry_.protect) ranges.push_back(protected_range(text));
-        SIEVE_ASSIGN(std::vector<HostAddress> listed,
-                     control::listed_addresses(ranges, "which protect names in the [[interface]]"));
-        std::move(listed.begin(), listed.end(), std::back_inserter(all));
-        return all;
-    }
-
-  private:
-    const InterfaceConfiguration& entry_;
-    HostAddresses* host_;
-    control::Safety safety_;
-};
 
 std::chrono::milliseconds since(std::chrono::steady_clock::time_point start) {
     return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
