@@ -133,8 +133,30 @@ die_in_the_middle() {
 }
 both_after_a_kill() { gets_both die_in_the_middle; }
 
+# differs ADDED GONE: says what `apply --diff` finds in the list of the live set.
+differs() {
+    sieve --json apply --diff "$CONFIG" | jq -e --argjson added "$1" --argjson gone "$2" \
+        '.sets[0].list | .added == $added and .gone == $gone' >/dev/null || fail "$(sieve apply --diff "$CONFIG")"
+}
+shows_the_difference() {
+    fresh_lists
+    service_manager
+    echo "$MEMBER" >"$LISTS/foes.txt"
+    another foes drop
+    start
+    await has_action drop
+    differs 0 0
+    echo "$STRANGER" >>"$LISTS/foes.txt"
+    says 'set live: 1 came and 0 went'
+    differs 0 0
+    stop
+    printf '%s\n' "$STRANGER" 192.0.2.9 192.0.2.10 >"$LISTS/foes.txt"
+    differs 2 1
+}
+
 ktap_run \
     "a live set in another's place, and back, $MOVES times under traffic" takes_the_place \
     "the same when the daemon was killed before" at_a_start \
     "another list and another action come at once, $((2 * MOVES)) times under traffic" both_at_once \
-    "the same when the daemon is killed meanwhile" both_after_a_kill
+    "the same when the daemon is killed meanwhile" both_after_a_kill \
+    "apply --diff compares with what has changed in place" shows_the_difference

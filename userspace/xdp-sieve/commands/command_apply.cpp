@@ -97,9 +97,11 @@ Result<service::ListChange> list_change(const service::SetSurvey& survey,
                                         const service::StateDirectory& state) {
     Feed before(survey.set->feed.fields);
     if (survey.before()) {
+        auto list = service::last_good_list(*survey.set, *survey.before(), state);
+        // Of a set that changes in place, a daemon keeps another file, and a journal.
+        if (!list) list = service::live::read_live_list(*survey.set, *survey.before(), state);
         // If the last good list has other fields, nothing in it compares with the new list.
-        if (auto list = service::last_good_list(*survey.set, *survey.before(), state))
-            before = std::move(*list);
+        if (list) before = std::move(*list);
     }
     // An image cannot list its keys.
     const std::optional<Feed>& now = survey.examined->read->list;

@@ -83,6 +83,27 @@ class LiveSetTest : public testing::Test, public LiveWorld {
     }
 };
 
+// What a person is shown of it (apply --diff).
+TEST_F(LiveSetTest, ItsListIsReadBesideIt) {
+    LiveSet set = open_in_force();
+    const auto list = [&] {
+        const Feed read = read_live_list(configuration, *state.read("block", observer.remark), state).value();
+        std::set<std::string> entries;
+        for (std::size_t i = 0; i < read.keys.size(); i++)
+            entries.insert(format_key(read.keys.at(i), configuration.feed.fields));
+        return entries;
+    };
+    EXPECT_EQ(list(), std::set<std::string>{});
+    ASSERT_TRUE(
+        set.change(Part::followed, {.removed = {}, .added = {entry("192.0.2.1"), entry("192.0.2.2")}}));
+    const auto journal = std::filesystem::file_size(journal_path());
+    EXPECT_EQ(list(), (std::set<std::string>{"192.0.2.1", "192.0.2.2"}));
+    EXPECT_EQ(std::filesystem::file_size(journal_path()), journal);
+    ASSERT_TRUE(rebuild(set, in_process()));
+    ASSERT_TRUE(set.change(Part::followed, {.removed = {entry("192.0.2.1")}, .added = {entry("192.0.2.3")}}));
+    EXPECT_EQ(list(), (std::set<std::string>{"192.0.2.2", "192.0.2.3"}));
+}
+
 TEST_F(LiveSetTest, BeginsWithoutAnImageAndHasAnEmptyOneAfterTheFirstRebuild) {
     LiveSet set = open();
     EXPECT_EQ(set.rebuild_due(), RebuildReason::no_image);

@@ -73,6 +73,14 @@ bool take_into(Journal::Content& content, std::uint32_t type, std::string_view p
     return change.has_value();
 }
 
+Result<Journal::Content> content_of(RecordLog& log) {
+    Journal::Content content;
+    SIEVE_ASSIGN(content.torn, log.read_on([&](std::uint32_t type, std::string_view payload) {
+        return take_into(content, type, payload);
+    }));
+    return content;
+}
+
 } // namespace
 
 bool Journal::is_empty(const std::string& path) {
@@ -88,12 +96,14 @@ Result<Journal> Journal::create(const std::string& path, const std::vector<Entry
     return Journal(std::move(log));
 }
 
+Result<Journal::Content> Journal::read(const std::string& path) {
+    SIEVE_ASSIGN(RecordLog log, RecordLog::open(path, journal_kind));
+    return content_of(log);
+}
+
 Result<Journal> Journal::open(const std::string& path, Content& content) {
     SIEVE_ASSIGN(RecordLog log, RecordLog::open(path, journal_kind));
-    content = {};
-    SIEVE_ASSIGN(content.torn, log.read_on([&](std::uint32_t type, std::string_view payload) {
-        return take_into(content, type, payload);
-    }));
+    SIEVE_ASSIGN(content, content_of(log));
     if (content.torn) SIEVE_TRY(log.cut_end());
     return Journal(std::move(log));
 }

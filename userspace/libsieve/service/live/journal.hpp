@@ -33,6 +33,9 @@ class Journal {
     // journal, cannot be read or is damaged; the file stays as it is then.
     [[nodiscard]] static Result<Journal> open(const std::string& path, Content& content);
 
+    // Only reads one, also while another process writes it.
+    [[nodiscard]] static Result<Content> read(const std::string& path);
+
     // Whether nothing has changed: there is no such file, or no record in it.
     [[nodiscard]] static bool is_empty(const std::string& path);
 

@@ -591,6 +591,24 @@ bool has_changed_since_image(const StateDirectory& state, const std::string& set
     return !Journal::is_empty(journal_path(state, set, record.identity));
 }
 
+Result<Feed> read_live_list(const SetConfiguration& set, const SetRecord& record,
+                            const StateDirectory& state) {
+    TimedList list;
+    SIEVE_TRY(read_timed_list(state.list_path(set.name, record.identity), list));
+    if (has_changed_since_image(state, set.name, record)) {
+        SIEVE_ASSIGN(const Journal::Content content,
+                     Journal::read(journal_path(state, set.name, record.identity)));
+        for (const EntryChange& change : content.changes) {
+            for (const TimedEntry& gone : change.removed) list.remove(gone.prefix, gone.id);
+            for (const TimedEntry& come : change.added) list.add(come);
+        }
+    }
+    Feed feed(set.feed.fields);
+    list.for_each_prefix(
+        [&](const Prefix& prefix) { feed.keys.add(key_of_address(prefix.address, set.feed.fields)); });
+    return feed;
+}
+
 Result<std::map<std::string, LiveSet>> changed_since_their_images(const Configuration& configuration,
                                                                   control::Kernel& kernel,
                                                                   const StateDirectory& state,

@@ -43,6 +43,7 @@
 #include "libsieve/control/access/kernel.hpp"
 #include "libsieve/control/keys/live_filters.hpp"
 #include "libsieve/control/spec/observer.hpp"
+#include "libsieve/feeds/feed.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/keys/key_set.hpp"
 #include "libsieve/service/config/values/configuration.hpp"
@@ -262,6 +263,10 @@ class LiveSet {
 // lacks members, and has some that are gone.
 [[nodiscard]] bool has_changed_since_image(const StateDirectory& state, const std::string& set,
                                            const SetRecord& record);
+// The list of a set that changes in place, with what has changed since the image of this record was built.
+// Only reads. Error: no such list is kept, or it is damaged.
+[[nodiscard]] Result<Feed> read_live_list(const SetConfiguration& set, const SetRecord& record,
+                                          const StateDirectory& state);
 // Those of the sets that follow a stream: what catch_up() is to be called for where nobody follows them.
 [[nodiscard]] Result<std::map<std::string, LiveSet>>
 changed_since_their_images(const Configuration& configuration, control::Kernel& kernel,
