@@ -325,6 +325,8 @@ TEST(Formats, OddListsAreRefusedRatherThanMisread) {
     } cases[] = {
         {"create bad hash:ip bitmask 255.0.255.0\nadd bad 192.0.2.0\n", src, "auto"},
         {"delete element inet filter bad { 192.0.2.1 }\n", src, "nft"},
+        {"add element ip t bad { 192.0.2.1 }\nget element ip t bad { 192.0.2.2 }\n", src, "auto"},
+        {"reset element ip t bad { 192.0.2.1 }\n", src, "nft"},
         {"add element ip t bad { 192.0.2.1 }\nadd element ip t bad { 192.0.2.2 }\ndestroy element ip t bad "
          "{\n"
          "192.0.2.1 . 80 }",
@@ -349,6 +351,9 @@ TEST(Formats, OddListsAreRefusedRatherThanMisread) {
         {"add bad 192.0.2.1\ndestroy bad\n", src, "auto"},
         {"{\"nftables\": [{\"add\": {\"element\": {\"name\": \"bad\", \"elem\": [\"192.0.2.1\"]}}},\n"
          "{\"delete\": {\"element\": {\"name\": \"bad\", \"elem\": [\"192.0.2.1\"]}}}]}",
+         src, "auto"},
+        {"{\"nftables\": [{\"add\": {\"element\": {\"name\": \"bad\", \"elem\": [\"192.0.2.1\"]}}},\n"
+         "{\"get\": {\"element\": {\"name\": \"bad\", \"elem\": [\"192.0.2.2\"]}}}]}",
          src, "auto"},
         {"{\"nftables\": [{\"add\": {\"element\": {\"name\": \"bad\", \"elem\": [\"192.0.2.1\"]}}},\n"
          "{\"flush\": {\"set\": {\"name\": \"bad\"}}}]}",

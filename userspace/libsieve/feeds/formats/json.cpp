@@ -71,7 +71,7 @@ class Document {
         if (path_.size() == deepest)
             return bad_input(fmt::format("{}: nested deeper than {} levels", place().path, deepest));
         if (node.is_object() && is_wanted(name) && shape(node)) return {};
-        if (node.is_object() && (takes_out(node) || !is_same_set(node, name))) return {};
+        if (node.is_object() && (adds_nothing(node) || !is_same_set(node, name))) return {};
         std::size_t index = 0;
         for (const auto& item : node.items()) {
             path_.push_back(node.is_object() ? item.key() : std::to_string(index++));
@@ -130,14 +130,15 @@ class Document {
         return false;
     }
 
-    // Of `nft -j`: whether this is a command that takes elements out. It is bad behind elements, unless it
-    // names another set.
-    bool takes_out(const json& node) {
+    // Of `nft -j`: whether this is a command that takes elements out, or only asks about them. It is bad
+    // behind elements, unless it names another set.
+    bool adds_nothing(const json& node) {
         if (path_.size() < 2 || path_[path_.size() - 2] != "nftables" || node.size() != 1) return false;
         const std::string& command = node.begin().key();
         const json& operand = node.begin().value();
-        if ((command != "delete" && command != "destroy" && command != "flush") || !operand.is_object() ||
-            operand.size() != 1)
+        const bool asks = command == "get" || command == "reset";
+        if ((!asks && command != "delete" && command != "destroy" && command != "flush") ||
+            !operand.is_object() || operand.size() != 1)
             return false;
         const std::string& what = operand.begin().key();
         const bool of_set = what == "element" || what == "set";
@@ -145,8 +146,8 @@ class Document {
         const auto name = operand.begin().value().find("name");
         const bool other = of_set && name != operand.begin().value().end() && *name != set_.value_or("");
         if (set_ && !other)
-            bad(fmt::format("found \"{} {}\" behind elements of the set {}, expected elements that stay",
-                            command, what, entry::quote(*set_)));
+            bad(fmt::format("found \"{} {}\" behind elements of the set {}, expected elements that {}",
+                            command, what, entry::quote(*set_), asks ? "are added" : "stay"));
         return true;
     }
 

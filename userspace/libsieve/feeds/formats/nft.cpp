@@ -5,8 +5,9 @@
 //     add element inet filter NAME { 192.0.2.1, 192.0.2.8/29, 192.0.2.32-192.0.2.40 }
 //     define NAME = { 192.0.2.1, 192.0.2.2 }
 //
-// Commands that take elements out again are refused: a list says what is in a set. So are elements that are
-// elsewhere: in a file that is included, or in a variable that the list does not define.
+// Commands that take elements out again, or only ask about them, are refused: a list says what is in a set.
+// So are elements that are elsewhere: in a file that is included, or in a variable that the list does not
+// define.
 #include <optional>
 #include <set>
 #include <utility>
@@ -111,9 +112,9 @@ class Ruleset {
                 is_map_ = token->is("map");
                 if (token->is("define")) SIEVE_TRY(read_definition());
             } else if (token->is("element")) {
-                takes_out_ = before == "delete" || before == "destroy";
+                adds_not_ = adds_nothing(before);
                 SIEVE_TRY(read_command());
-                takes_out_ = false;
+                adds_not_ = {};
             } else if (token->is("elements")) {
                 if (const auto sign = tokens_.next(); !sign || !sign->is("=")) continue;
                 const auto value = tokens_.next();
@@ -130,6 +131,14 @@ class Ruleset {
     static bool takes_out(std::string_view command, const Token& what) {
         if (command == "flush") return what.is("set") || what.is("ruleset");
         return (command == "delete" || command == "destroy") && (what.is("set") || what.is("table"));
+    }
+    // Why the elements of such a command are none of a list; empty if they are.
+    static std::string_view adds_nothing(std::string_view command) {
+        if (command == "delete" || command == "destroy")
+            return "a command that takes elements out, expected elements that stay";
+        if (command == "get" || command == "reset")
+            return "a command that only asks about elements, expected elements that are added";
+        return {};
     }
     // Behind an optional family.
     std::string next_name() {
@@ -167,7 +176,7 @@ class Ruleset {
     void read_variable(const Token& variable) {
         if (chosen_ && set_ != wanted_) return;
         const std::string name(variable.text.substr(1));
-        if (takes_out_) return bad_removal(variable.line, variable.text);
+        if (!adds_not_.empty()) return bad_element(variable.line, variable.text);
         if (!defined_.contains(name) || (chosen_ && name != wanted_))
             return bad(variable.line,
                        fmt::format("found {} as elements of the set {}, expected them in braces{}",
@@ -222,7 +231,7 @@ class Ruleset {
                                    "choose one, as in nft:{}",
                                    entry::quote(set_), entry::quote(wanted_), entry::quote(set_)));
         }
-        if (takes_out_) return bad_removal(line, fmt::format("{}", fmt::join(value, " ")));
+        if (!adds_not_.empty()) return bad_element(line, fmt::format("{}", fmt::join(value, " ")));
         if (!defines_) tables_.insert(table_);
         if (maps) return bad(line, fmt::format("{} is a map, expected a set", entry::quote(set_)));
         std::string text;
@@ -230,9 +239,8 @@ class Ruleset {
         const bool good = order_components(value, fields_, text, fault);
         sink_({.line = line}, good ? Translated::entry : Translated::bad, text, fault);
     }
-    void bad_removal(std::uint64_t line, std::string_view what) {
-        bad(line, fmt::format("found {} in a command that takes elements out, expected elements that stay",
-                              entry::quote(what)));
+    void bad_element(std::uint64_t line, std::string_view what) {
+        bad(line, fmt::format("found {} in {}", entry::quote(what), adds_not_));
     }
     void bad(std::uint64_t line, std::string sentence) {
         sink_({.line = line}, Translated::bad, {}, fault_of(std::move(sentence)));
@@ -246,7 +254,7 @@ class Ruleset {
     std::string set_;
     std::string table_;
     bool is_map_ = false;
-    bool takes_out_ = false;        // the command
+    std::string_view adds_not_;     // adds_nothing() of the command
     bool defines_ = false;          // what is read is a variable's list
     std::set<std::string> defined_; // the variables that are lists
     std::set<std::string> tables_;  // that have elements of the wanted set so far
