@@ -108,6 +108,21 @@ poor() {
     esac
 }
 
+# Reading the list and building take a child each, and pipes to it. One pipe is the first thing that is missed.
+too_few_for_a_child() {
+    local files status refused=0
+    echo 203.0.113.7 >"$WORK/one"
+    for files in {6..24}; do
+        status=0
+        (ulimit -n "$files" && "$SIEVE" -q build --force -o "$WORK/few.sieve" "$WORK/one") 2>"$WORK/err" || status=$?
+        [ "$status" -ne 0 ] || continue
+        refused=$((refused + 1))
+        [ "$status" -eq 4 ] && grep -q 'no child process: .*: Too many open files$' "$WORK/err" ||
+            fail "build with $files files ended with $status: $(cat "$WORK/err")"
+    done
+    [ "$refused" -gt 0 ] && [ "$status" -eq 0 ] || fail "refused $refused times"
+}
+
 ktap_run \
     "without privileges" no_privileges \
     "with few capabilities" few_capabilities \
@@ -115,4 +130,5 @@ ktap_run \
     "under ip netns exec" ip_netns_exec \
     "without environment, folder and input" bare \
     "with few file descriptors" few_files \
-    "with too few file descriptors" too_few_files
+    "with too few file descriptors" too_few_files \
+    "with too few file descriptors for a child" too_few_for_a_child

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -40,8 +41,8 @@ constexpr char marked_as_child[] = "XDP_SIEVE_CHILD=1"; // child_variable
 // More words on one line than this are cut.
 constexpr std::size_t longest_words = 200;
 
-tl::unexpected<Error> cannot_start(const char* what, int error) {
-    return failure(ErrorKind::out_of_memory,
+tl::unexpected<Error> cannot_start(std::string_view what, int error) {
+    return failure(error == ENOMEM ? ErrorKind::out_of_memory : ErrorKind::kernel_refused,
                    fmt::format("no child process: {}: {}", what, errno_text(error)));
 }
 
@@ -75,8 +76,8 @@ Result<UniqueFd> order_of(std::string_view content) {
 // Between fork and exec of a process that may have threads: system calls only, no memory is asked for.
 class Launch {
   public:
-    // `open` is what the child finds as descriptors 0, 1, 2 ...
-    explicit Launch(std::vector<int> open) : open_(std::move(open)) {}
+    // `open` is what the child finds as descriptors 0, 1, 2 ... Through `report` it says why it cannot begin.
+    Launch(std::vector<int> open, int report) : open_(std::move(open)), report_(report) {}
 
     [[noreturn]] void in_child() {
         ::setsid(); // a process group, which can be ended as a whole
@@ -90,6 +91,7 @@ class Launch {
             if ((fd = ::fcntl(fd, F_DUPFD, count)) < 0) fail("fcntl");
         for (int i = 0; i < count; i++)
             if (::dup2(open_[static_cast<std::size_t>(i)], i) != i) fail("dup2");
+        report_ = child_descriptor::report;
         if (::syscall(SYS_close_range, count, std::numeric_limits<unsigned>::max(), 0) != 0)
             fail("close_range");
         if (::chdir("/") != 0) fail("chdir");
@@ -99,14 +101,22 @@ class Launch {
     }
 
   private:
-    [[noreturn]] static void fail(const char* what) {
-        // Standard error may stand at its place already; if not, the exit status must do.
-        (void)!::write(STDERR_FILENO, what, std::strlen(what));
-        (void)!::write(STDERR_FILENO, " failed\n", 8);
+    [[noreturn]] void fail(const char* what) {
+        const int error = errno;
+        std::array<char, 64> line{};
+        char* end = line.data();
+        const auto put = [&](std::string_view text) { end = std::ranges::copy(text, end).out; };
+        put("{\"unstarted\":\"");
+        put(what);
+        put("\",\"error\":");
+        end = std::to_chars(end, line.data() + line.size(), error).ptr;
+        put("}\n");
+        (void)!::write(report_, line.data(), static_cast<std::size_t>(end - line.data()));
         ::_exit(127);
     }
 
     std::vector<int> open_;
+    int report_;
     std::array<const char*, 3> arguments_{"xdp-sieve: refresh", child_argument, nullptr};
     std::array<const char*, 4> environment_{
         marked_as_child, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8",
@@ -154,7 +164,7 @@ class Child {
         std::vector<int> open{null.get(), standard_output, errors.writing.get(), message.get(),
                               report.writing.get()};
         open.insert(open.end(), order_.descriptors.begin(), order_.descriptors.end());
-        Launch launch(std::move(open));
+        Launch launch(std::move(open), report.writing.get());
 
         // A handler of ours must not run in the child.
         sigset_t all;
@@ -174,8 +184,8 @@ class Child {
         return {};
     }
 
-    // Until it has ended, or must be.
-    [[nodiscard]] ChildEnd listen() {
+    // Until it has ended, or must be. Error: it could not begin.
+    [[nodiscard]] Result<ChildEnd> listen() {
         const Clock::time_point deadline = Clock::now() + order_.time_limit;
         if (order_.started) order_.started(order_.role, pid_);
         bool over = false;
@@ -205,7 +215,9 @@ class Child {
         // Its processes with it; then nothing more is written.
         end_process(-pid_, order_);
         if (!given_up_) read_pipes();
-        return finish();
+        ChildEnd end = finish();
+        SIEVE_TRY(unstarted_);
+        return end;
     }
 
   private:
@@ -247,9 +259,17 @@ class Child {
                 end_.at = printable(json["at"].get<std::string>(), longest_words);
             else if (json.is_object() && json.contains("share"))
                 tell_share(json);
+            else if (json.is_object() && json.contains("unstarted"))
+                note_unstarted(json);
             else
                 end_.report = line;
         }
+    }
+    void note_unstarted(const nlohmann::json& json) {
+        if (!json["unstarted"].is_string() || !json.contains("error") || !json["error"].is_number_integer())
+            return;
+        unstarted_ = cannot_start(printable(json["unstarted"].get<std::string>(), longest_words),
+                                  json["error"].get<int>());
     }
     void tell_share(const nlohmann::json& json) const {
         if (!order_.progress || !json["share"].is_number() || !json.contains("stage") ||
@@ -300,6 +320,7 @@ class Child {
     std::string line_;
     std::string words_;
     bool given_up_ = false;
+    Status unstarted_;
     ChildEnd end_;
 };
 

@@ -54,8 +54,8 @@ class Pump {
     Result<UniqueFd> add(Input& input) {
         int ends[2];
         if (::pipe2(ends, O_CLOEXEC) != 0)
-            return failure(ErrorKind::out_of_memory, fmt::format("{}: no pipe to read it through: {}",
-                                                                 input.name(), errno_text(errno)));
+            return failure(ErrorKind::kernel_refused, fmt::format("{}: no pipe to read it through: {}",
+                                                                  input.name(), errno_text(errno)));
         ::fcntl(ends[1], F_SETPIPE_SZ, pipe_bytes); // if there may be so much
         copies_.push_back({&input, UniqueFd(ends[1])});
         return UniqueFd(ends[0]);
