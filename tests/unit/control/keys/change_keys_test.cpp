@@ -177,6 +177,26 @@ TEST_F(ChangeKeys, GrowingASetThatWasReplacedSaysWhatWasDone) {
     EXPECT_EQ((*kernel.open_filter(set().map_id))->file().changes, 0U);
 }
 
+// Somebody swaps the set for one that grows: it gets all keys, since those that had found room went with the
+// old one.
+TEST_F(ChangeKeys, GrowingASetThatWasReplacedPutsAllKeysIn) {
+    put_verified("set", 200, 3);
+    put("other", SIEVE_KIND_DDLCBF);
+    kernel.once("trial", [this] {
+        set().map_id = kernel.running.table.sets[1].map_id;
+        set().exact_id = 160;
+        kernel.put_exact(160, {*parse_key("203.0.113.4", SIEVE_FIELD_SRC)}, 1000);
+    });
+    const auto list = keys({"203.0.113.1", "203.0.113.2", "203.0.113.3", "203.0.113.4"});
+    const auto done = change_keys(kernel, eth0, "set", list, {.grow = true}, {});
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_EQ(done->report.done, 3U);
+    EXPECT_EQ(done->report.told.size(), 1U);
+    EXPECT_TRUE(done->report.full.empty());
+    for (const char* member : {"203.0.113.1", "203.0.113.2", "203.0.113.3"})
+        EXPECT_TRUE(matches(member)) << member;
+}
+
 // Somebody has put a key into the filter and has yet to note it when growing begins: the key is not lost.
 TEST_F(ChangeKeys, GrowingWaitsForAChangeThatIsBeingMade) {
     put_verified("set", 200);
@@ -184,7 +204,7 @@ TEST_F(ChangeKeys, GrowingWaitsForAChangeThatIsBeingMade) {
     kernel::KeyNote& note = kernel.keys.at(150).notes.at(words("203.0.113.1"));
     note.state = SIEVE_EXACT_UNSURE;
     kernel.once("lock", [&note] { note.state = SIEVE_EXACT_IN; });
-    const Status grown = grow_set(kernel, eth0, "set", SIEVE_FIELD_SRC, {});
+    const auto grown = grow_set(kernel, eth0, "set", SIEVE_FIELD_SRC, {});
     ASSERT_TRUE(grown) << grown.error().message;
     EXPECT_NE(set().map_id, 100U);
     EXPECT_TRUE(matches("203.0.113.1"));

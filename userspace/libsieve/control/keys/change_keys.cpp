@@ -12,12 +12,12 @@
 #include "libsieve/control/keys/exact_set.hpp"
 #include "libsieve/control/keys/expire_keys.hpp"
 #include "libsieve/control/keys/grow_set.hpp"
+#include "libsieve/control/keys/keys_left.hpp"
 #include "libsieve/control/keys/list_keys.hpp"
 #include "libsieve/control/safety/lockout.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/prefixes/key_expansion.hpp"
 #include "libsieve/keys/address_ranges.hpp"
-#include "libsieve/util/results/unfinished.hpp"
 
 namespace sieve::control {
 
@@ -112,9 +112,23 @@ Result<std::vector<sieve_key>> entries_for(const StoredKeys& stored, const std::
     return entries;
 }
 
-Result<KeysChanged> change_once(Kernel& kernel, const HookName& name, const std::string& set,
-                                const Members& members, const KeyRequest& request, const Observer& observer,
-                                const Safety& safety) {
+// The members that one filter lacks, by its map's id. Any other filter lacks all of the request.
+struct Lacking {
+    std::uint32_t map_id = 0;
+    Members members;
+};
+
+// One change under the lock.
+struct Change {
+    KeysChanged changed{};
+    std::uint32_t map_id = 0; // of the filter that has it
+    bool prefixes = false;    // the set holds prefixes
+    bool whole = false;       // of all members of the request
+};
+
+Result<Change> change_once(Kernel& kernel, const HookName& name, const std::string& set, const Members& all,
+                           const KeyRequest& request, const Observer& observer, const Safety& safety,
+                           const Lacking* lacking = nullptr) {
     SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
     SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name, set));
     SIEVE_ASSIGN(TableWithSet now, table_with(kernel, hook, set));
@@ -124,6 +138,8 @@ Result<KeysChanged> change_once(Kernel& kernel, const HookName& name, const std:
             ErrorKind::changed_meanwhile,
             fmt::format("set {} was meanwhile replaced by an exact one, which was left as it is", set),
             {.interface = name.interface, .set = set});
+    const bool whole = lacking == nullptr || lacking->map_id != now.set.map_id;
+    const Members& members = whole ? all : lacking->members;
     SIEVE_TRY(check_fields(*open.filter, members, name, set));
     SIEVE_ASSIGN(const std::vector<sieve_key> entries, entries_for(open.stored, set, members));
     if (request.grow && !now.verified())
@@ -153,7 +169,10 @@ Result<KeysChanged> change_once(Kernel& kernel, const HookName& name, const std:
                                                     open.filter->lines(), entries, request.change,
                                                     observer.progress, open.notes.get()));
     changed.other_end = open.notes->other_end();
-    return changed;
+    return Change{.changed = std::move(changed),
+                  .map_id = now.set.map_id,
+                  .prefixes = open.stored.of_prefixes(),
+                  .whole = whole};
 }
 
 // Those that did not fit, for another try.
@@ -162,6 +181,23 @@ Members rest_of(const KeyChangeReport& report, const Members& members, bool pref
     Members rest(members.fields());
     for (const sieve_key& key : report.full) rest.keys.add(key);
     return rest;
+}
+
+// The sum of two changes; of what became of keys, only that of the later one if it was the `whole` request.
+void add(KeysChanged& more, bool whole, KeysChanged& sum) {
+    sum.expired += more.expired;
+    if (whole) {
+        sum.report = std::move(more.report);
+        sum.other_end = more.other_end;
+        return;
+    }
+    KeyChangeReport& report = sum.report;
+    report.done += more.report.done;
+    report.told.insert(report.told.end(), more.report.told.begin(), more.report.told.end());
+    report.full = std::move(more.report.full);
+    report.keys = more.report.keys;
+    report.expected_fpr = more.report.expected_fpr;
+    sum.other_end += more.other_end;
 }
 
 } // namespace
@@ -183,32 +219,27 @@ Result<KeysChanged> change_keys(Kernel& kernel, const HookName& name, const std:
     SIEVE_TRY(check_request(request));
     SIEVE_ASSIGN(const ChangeableSet found, find_changeable(kernel, name, set));
     if (found.exact) return change_exact_set(kernel, name, set, members, request, observer, safety);
-    SIEVE_ASSIGN(KeysChanged changed, change_once(kernel, name, set, members, request, observer, safety));
+    SIEVE_ASSIGN(Change change, change_once(kernel, name, set, members, request, observer, safety));
+    KeysChanged& changed = change.changed;
     // A larger filter has room for all keys, unless other controllers fill it meanwhile.
     constexpr std::uint32_t most_growths = 32;
     while (request.grow && !changed.report.full.empty() && changed.grown < most_growths) {
-        Status grown = grow_set(kernel, name, set, members.fields(), observer, changed.report.full);
+        auto grown = grow_set(kernel, name, set, members.fields(), observer, changed.report.full);
         if (!grown && changed.report.done == 0) return tl::unexpected(std::move(grown.error()));
-        if (!grown)
-            return unfinished("the keys that fitted were put in, but the set could not grow", grown.error());
+        if (!grown) return keys_left(KeysLeft::cannot_grow, grown.error());
         changed.grown++;
-        SIEVE_ASSIGN(const ChangeableSet now, find_changeable(kernel, name, set));
-        auto more = change_once(kernel, name, set, rest_of(changed.report, members, now.prefixes), request,
-                                observer, safety);
-        if (!more)
-            return unfinished("the keys that fitted were put in, and the others were not", more.error());
-        const bool in_vain = more->report.done == 0; // others have filled it meanwhile
-        KeyChangeReport& sum = changed.report;
-        sum.done += more->report.done;
-        sum.told.insert(sum.told.end(), more->report.told.begin(), more->report.told.end());
-        sum.full = std::move(more->report.full);
-        sum.keys = more->report.keys;
-        sum.expected_fpr = more->report.expected_fpr;
-        changed.other_end += more->other_end;
-        changed.expired += more->expired;
+        // A filter that came meanwhile, and the one that grew of it, have none of the keys.
+        const Lacking lacking{.map_id = grown->from == change.map_id ? grown->to : 0,
+                              .members = rest_of(changed.report, members, change.prefixes)};
+        auto more = change_once(kernel, name, set, members, request, observer, safety, &lacking);
+        if (!more) return keys_left(KeysLeft::refused, more.error());
+        const bool in_vain = more->changed.report.done == 0; // others have filled it meanwhile
+        add(more->changed, more->whole, changed);
+        change.map_id = more->map_id;
+        change.prefixes = more->prefixes;
         if (in_vain) break;
     }
-    return changed;
+    return std::move(changed);
 }
 
 Result<KeyChangeReport> change_keys(Kernel& kernel, const HookName& hook, const std::string& set,

@@ -12,13 +12,13 @@
 #include "libsieve/control/access/hold_lock.hpp"
 #include "libsieve/control/joint/leave_joint.hpp"
 #include "libsieve/control/keys/expire_keys.hpp"
+#include "libsieve/control/keys/keys_left.hpp"
 #include "libsieve/control/keys/rebuild_set.hpp"
 #include "libsieve/control/safety/lockout.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/keys/key_order.hpp"
 #include "libsieve/util/parallel/huge_array.hpp"
-#include "libsieve/util/results/unfinished.hpp"
 #include "libsieve/util/system/clock.hpp"
 
 namespace sieve::control {
@@ -118,7 +118,7 @@ struct Earlier {
 // The error of an attempt.
 tl::unexpected<Error> error_after(const Earlier& earlier, Error why) {
     if (earlier.came.empty()) return tl::unexpected(std::move(why));
-    return unfinished("the keys that fitted were put in, and the others were not", why);
+    return keys_left(KeysLeft::refused, why);
 }
 
 // Keys of a request, by what the table says of them.
@@ -256,9 +256,7 @@ Result<KeysChanged> change_exact_set(Kernel& kernel, const HookName& name, const
         auto rebuilt = rebuild_with(kernel, *done->seen, done->left, life_of(request), std::move(*lock),
                                     observer, safety);
         if (!rebuilt && changed.report.done == 0) return tl::unexpected(std::move(rebuilt.error()));
-        if (!rebuilt)
-            return unfinished("the keys that fitted were put in, but the set could not grow",
-                              rebuilt.error());
+        if (!rebuilt) return keys_left(KeysLeft::cannot_grow, rebuilt.error());
         if (!*rebuilt) continue;
         changed.report.done += done->left.size();
         changed.report.keys = (*rebuilt)->keys;

@@ -121,8 +121,8 @@ std::vector<sieve_key> exact_of(const Seen& seen, const Image& image) {
 
 } // namespace
 
-Status grow_set(Kernel& kernel, const HookName& name, const std::string& set, std::uint32_t fields,
-                const Observer& observer, std::span<const sieve_key> coming) {
+Result<Growth> grow_set(Kernel& kernel, const HookName& name, const std::string& set, std::uint32_t fields,
+                        const Observer& observer, std::span<const sieve_key> coming) {
     for (int attempt = 0; attempt < attempts; attempt++) {
         SIEVE_ASSIGN(const Seen seen, see(kernel, name, set, fields, observer));
         const std::uint64_t more = count_stored(seen, coming);
@@ -147,7 +147,8 @@ Status grow_set(Kernel& kernel, const HookName& name, const std::string& set, st
         wanted.map_fd = ready.maps.filter_fd;
         wanted.exact_fd = ready.maps.exact_fd;
         wanted.keep_inserted = true;
-        return kernel.replace_table(hook, now.table);
+        SIEVE_TRY(kernel.replace_table(hook, now.table));
+        return Growth{.from = seen.set.map_id, .to = ready.maps.filter_id};
     }
     return failure(
         ErrorKind::changed_meanwhile,
