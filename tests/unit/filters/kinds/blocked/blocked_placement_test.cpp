@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <random>
+#include <set>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -135,6 +136,20 @@ TEST(BlockedPlacementRate, ReportsProgressThatOnlyRises) {
                   });
     EXPECT_EQ(calls, 16);
     EXPECT_NEAR(last, 1, 1e-9);
+}
+
+// The lines take time, too, and so do rounds.
+TEST(BlockedPlacementRate, ReportsProgressOfOneKeyAndOfManyRounds) {
+    const auto shares = [](std::size_t keys, std::uint32_t lines, std::uint32_t rounds) {
+        std::vector<sieve_line> filter(lines);
+        std::set<double> told;
+        place_blocked(random_hashes(keys, 5), geometry(2, 13, lines), filter, {.rounds = rounds, .seed = 2},
+                      [&](std::string_view, double share) { told.insert(share); });
+        EXPECT_EQ(*told.rbegin(), 1);
+        return told.size();
+    };
+    EXPECT_EQ(shares(1, 32'768, 1), 16U);
+    EXPECT_GT(shares(10, 16, 1'000), 10U);
 }
 
 } // namespace

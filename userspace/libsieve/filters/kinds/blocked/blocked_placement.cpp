@@ -11,7 +11,7 @@
 
 #include "libsieve/filters/kinds/blocked/blocked_passes.hpp"
 #include "libsieve/filters/placement/line_counters.hpp"
-#include "libsieve/filters/placement/placed_keys.hpp"
+#include "libsieve/filters/placement/placed_shards.hpp"
 #include "libsieve/filters/placement/shards.hpp"
 #include "libsieve/util/parallel/huge_array.hpp"
 #include "libsieve/util/parallel/parallel.hpp"
@@ -78,10 +78,13 @@ class Bench {
     HugeArray<std::uint32_t> places_;
 };
 
+// How often a shard of many rounds reports its progress.
+constexpr std::uint32_t reports_of_shard = 16;
+
 // Places the keys of one shard and fills its lines. The rates of the report are sums over the lines.
 PlacementReport place_shard(std::span<const sieve_hash> keys, std::uint32_t number,
                             const sieve_lookup& lookup, std::span<sieve_line> filled,
-                            const PlacementOptions& options, Bench& bench) {
+                            const PlacementOptions& options, Bench& bench, PlacedShards& placed) {
     const BlockedShard shard = bench.shard(keys, number, filled.size(), lookup);
     SplitMix64 seeds(sieve_mix(options.seed + number));
     const auto sum_of_rates = [&] { return std::accumulate(shard.rates, shard.rates + filled.size(), 0.0); };
@@ -91,7 +94,14 @@ PlacementReport place_shard(std::span<const sieve_hash> keys, std::uint32_t numb
     report.online_rate = report.final_rate = sum_of_rates();
     // The lines' rates started at zero, so all added rates sum up to the sum of the lines' rates.
     const double mean_added = keys.empty() ? 0 : report.online_rate / static_cast<double>(keys.size());
+    // Only many rounds are told one by one, and not each: one over few keys takes less time than telling.
+    const std::uint32_t step = options.rounds / reports_of_shard + 1;
+    std::uint32_t left = PlacedShards::parts;
     for (; report.rounds < options.rounds; report.rounds++) {
+        if (step > 1 && report.rounds % step == step - 1) {
+            left -= PlacedShards::parts / (reports_of_shard + 1);
+            placed.add(PlacedShards::parts / (reports_of_shard + 1));
+        }
         const double heat = std::max(0.0, 1 - (report.rounds + 0.5) / (options.rounds * cooling_share));
         move_keys(shard, static_cast<float>(start_temperature * mean_added * heat), seeds());
     }
@@ -104,6 +114,7 @@ PlacementReport place_shard(std::span<const sieve_hash> keys, std::uint32_t numb
             report.saturated += static_cast<std::uint64_t>(std::popcount(saturated[w]));
         }
     }
+    placed.add(left);
     return report;
 }
 
@@ -117,16 +128,15 @@ PlacementReport place_shards(std::span<const sieve_hash> keys, const sieve_looku
     if (lookup.choices < 2 || keys.empty()) each.rounds = 0;
     const std::size_t shard_lines = lines.size() >> lookup.shard_bits;
     std::vector<PlacementReport> reports(count);
-    PlacedKeys placed(keys.size(), progress);
+    PlacedShards placed(count, progress);
     Reused<Bench> benches;
     for_each_index(count, [&](std::size_t i) {
         const std::uint32_t number = first + static_cast<std::uint32_t>(i);
         const auto own = keys_of_shard(keys, lookup.shard_bits, number);
         benches.with([&](Bench& bench) {
             reports[i] = place_shard(own, number, lookup, lines.subspan(number * shard_lines, shard_lines),
-                                     each, bench);
+                                     each, bench, placed);
         });
-        placed.add(own.size());
     });
 
     PlacementReport report{.rounds = each.rounds};

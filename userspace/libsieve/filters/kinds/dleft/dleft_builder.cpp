@@ -11,7 +11,7 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/filters/placement/placed_keys.hpp"
+#include "libsieve/filters/placement/placed_shards.hpp"
 #include "libsieve/filters/placement/shards.hpp"
 #include "libsieve/util/parallel/parallel.hpp"
 
@@ -256,12 +256,12 @@ Result<DleftReport> place_dleft_shards(std::span<const sieve_hash> keys, const s
                                        const DleftOptions& options, const Progress& progress) {
     SIEVE_TRY(check_lines(lookup, lines.size()));
     std::vector<Result<DleftReport>> reports(count);
-    PlacedKeys placed(keys.size(), progress);
+    PlacedShards placed(count, progress);
     for_each_index(count, [&](std::size_t i) {
         const std::uint32_t number = first + static_cast<std::uint32_t>(i);
         const auto own = keys_of_shard(keys, lookup.shard_bits, number);
         reports[i] = place_shard(own, number, lookup, lines, options);
-        placed.add(own.size());
+        placed.add();
     });
     DleftReport all;
     for (const Result<DleftReport>& report : reports) {

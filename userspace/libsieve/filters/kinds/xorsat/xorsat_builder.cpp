@@ -54,7 +54,7 @@ class Filling {
         for (std::uint64_t l = after; l < first_.size(); l++) first_[l] = keys_.size();
     }
 
-    void choose(std::uint32_t sweeps) {
+    void choose(std::uint32_t sweeps, const Progress& progress) {
         XorsatCounts counts(lines_.size() * SIEVE_XORSAT_EIGHTHS);
         for_each_piece(0, pieces(), [&](std::uint32_t begin, std::uint32_t end) {
             for (std::uint32_t line = begin; line < end; line++)
@@ -64,7 +64,7 @@ class Filling {
                     if (count < std::numeric_limits<std::uint16_t>::max()) count++;
                 }
         });
-        exports_ = choose_exports(lookup_, counts, sweeps).of_line;
+        exports_ = choose_exports(lookup_, counts, sweeps, progress).of_line;
     }
 
     void solve(const Progress& progress) {
@@ -142,7 +142,7 @@ void fill_xorsat(std::span<const sieve_hash> keys, const sieve_lookup& lookup, s
     assert(lines.size() == lookup.buckets);
     Filling filling(keys, lookup, lines);
     filling.find_lines();
-    filling.choose(lookup.choices > 1 ? sweeps : 0);
+    filling.choose(lookup.choices > 1 ? sweeps : 0, progress);
     filling.solve(progress);
 }
 

@@ -94,7 +94,8 @@ class Sweeper {
 
 } // namespace
 
-XorsatExports choose_exports(const sieve_lookup& lookup, const XorsatCounts& counts, std::uint32_t sweeps) {
+XorsatExports choose_exports(const sieve_lookup& lookup, const XorsatCounts& counts, std::uint32_t sweeps,
+                             const Progress& progress) {
     const std::uint32_t lines = lookup.buckets;
     XorsatExports exports{.of_line = HugeArray<std::uint8_t>(lines),
                           .loads = HugeArray<std::uint32_t>(lines),
@@ -116,6 +117,7 @@ XorsatExports choose_exports(const sieve_lookup& lookup, const XorsatCounts& cou
     // the first one's neighbour.
     const std::uint32_t pairs = blocks / 2;
     for (std::uint32_t sweep = 0; sweep < sweeps; sweep++) {
+        if (progress) progress("rebalancing", static_cast<double>(sweep) / sweeps);
         const std::uint32_t later = sweeps - 1 - sweep;
         sweeper.set_price(later == 0 ? 0 : first_doublings * later / (sweeps - 1));
         for_each_index(pairs, [&](std::size_t i) { visit(static_cast<std::uint32_t>(2 * i)); });

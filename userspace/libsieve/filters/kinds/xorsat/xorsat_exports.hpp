@@ -7,6 +7,7 @@
 #include <sieve/xorsat.h>
 
 #include "libsieve/util/parallel/huge_array.hpp"
+#include "libsieve/util/parallel/progress.hpp"
 
 namespace sieve {
 
@@ -27,6 +28,7 @@ struct XorsatExports {
 //
 // Runs in parallel, within the caller's limit of threads. The result depends on the counts and the number of
 // sweeps only.
-XorsatExports choose_exports(const sieve_lookup& lookup, const XorsatCounts& counts, std::uint32_t sweeps);
+XorsatExports choose_exports(const sieve_lookup& lookup, const XorsatCounts& counts, std::uint32_t sweeps,
+                             const Progress& progress = {});
 
 } // namespace sieve
