@@ -42,6 +42,7 @@
 #include "libsieve/util/parallel/parallel.hpp"
 #include "libsieve/util/parallel/parallel_sort.hpp"
 #include "libsieve/util/results/out_of_memory.hpp"
+#include "libsieve/util/text/counted.hpp"
 
 namespace sieve {
 
@@ -517,9 +518,9 @@ Result<std::uint64_t> choose_lines(const Material& material, const KindBuilder& 
         const std::uint64_t total = *options.memory / sizeof(sieve_line);
         const std::uint64_t least = builder.lines_for_bits(keys, least_bits_per_key);
         if (total < overhead + least)
-            return invalid_request(fmt::format(
-                "{} bytes are too few for {} key{}; the least is {} bytes (1 bit per key)", *options.memory,
-                keys, keys == 1 ? "" : "s", (overhead + least) * sizeof(sieve_line)));
+            return invalid_request(
+                fmt::format("{} bytes are too few for {}; the least is {} bytes (1 bit per key)",
+                            *options.memory, counted(keys, "key"), (overhead + least) * sizeof(sieve_line)));
         return builder.usable_lines(total - overhead);
     }
     const double standard = options.kinds->of(options.kind.kind).facts().bits_per_key;

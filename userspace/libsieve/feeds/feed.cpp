@@ -27,6 +27,7 @@
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/util/parallel/parallel.hpp"
 #include "libsieve/util/results/out_of_memory.hpp"
+#include "libsieve/util/text/counted.hpp"
 
 namespace sieve {
 namespace {
@@ -651,8 +652,8 @@ class Collector {
                 told_ = feed_.decided.size();
                 feed_.decided.push_back(inputs_[file_].name() + ": " + read_as(omits_.format.syntax));
             }
-            feed_.decided[*told_] += fmt::format(", without {} line{} {}", omitted_, omitted_ == 1 ? "" : "s",
-                                                 omits_.translator->omits());
+            feed_.decided[*told_] +=
+                fmt::format(", without {} {}", counted(omitted_, "line"), omits_.translator->omits());
         }
         omitted_ = 0;
         told_.reset();

@@ -17,6 +17,7 @@
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/filters/prefixes/prefix_entries.hpp"
 #include "libsieve/keys/key_order.hpp"
+#include "libsieve/util/text/counted.hpp"
 
 namespace sieve::control {
 
@@ -93,9 +94,10 @@ Result<KeyList> list_keys(Kernel& kernel, const HookName& name, const std::strin
     if (list.keys.empty() && list.unlisted > 0)
         return failure(
             ErrorKind::no,
-            fmt::format("set {} has {} key{}, none of which is known: a filter cannot list its keys, "
-                        "the set is not verified, and no key was inserted for a time",
-                        set, list.unlisted, list.unlisted == 1 ? "" : "s"),
+            fmt::format(
+                "set {} has {}, none of which is known: a filter cannot list its keys, the set is not "
+                "verified, and no key was inserted for a time",
+                set, counted(list.unlisted, "key")),
             {.interface = name.interface, .set = set});
     return list;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/control/safety/undone_changes.hpp"
+#include "libsieve/util/text/counted.hpp"
 
 #include <fmt/core.h>
 
@@ -15,9 +16,10 @@ std::vector<Warning> undone_changes(Filters& kernel, const kernel::TableInForce&
         if (!filter || filter->file.changes == 0) continue;
         warnings.push_back(
             {WarningKind::changes_undone,
-             fmt::format("set {}: keys were inserted or deleted {} time{} since its filter was "
-                         "built, and the new filter does not have what changed",
-                         set.name, filter->file.changes, filter->file.changes == 1 ? "" : "s"),
+             fmt::format(
+                 "set {}: keys were inserted or deleted {} since its filter was built, and the new filter "
+                 "does not have what changed",
+                 set.name, counted(filter->file.changes, "time")),
              {.set = set.name}});
     }
     return warnings;

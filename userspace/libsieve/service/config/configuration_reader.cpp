@@ -24,6 +24,7 @@
 #include "libsieve/service/config/configuration_toml.hpp"
 #include "libsieve/service/download/libcurl_on_demand.hpp"
 #include "libsieve/util/files/input.hpp"
+#include "libsieve/util/text/counted.hpp"
 #include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service {
@@ -335,7 +336,7 @@ Result<Configuration> load_configuration(const std::string& path, From from) {
     if (read.mistakes.empty()) return std::move(read.configuration);
     std::string message = mistake_text(path, read.mistakes.front());
     if (const std::size_t more = read.mistakes.size() - 1; more > 0)
-        message += fmt::format(" (and {} more mistake{})", more, more == 1 ? "" : "s");
+        message += fmt::format(" (and {})", counted(more, "more mistake"));
     return bad_input(std::move(message));
 }
 

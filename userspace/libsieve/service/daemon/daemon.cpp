@@ -23,6 +23,7 @@
 #include "libsieve/util/random/chance.hpp"
 #include "libsieve/util/results/unfinished.hpp"
 #include "libsieve/util/system/event.hpp"
+#include "libsieve/util/text/counted.hpp"
 #include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service {
@@ -57,8 +58,8 @@ std::chrono::nanoseconds expire(control::Kernel& kernel, const control::Observer
         return longest_without_a_look;
     }
     for (const control::ExpiredKeys& one : *expired)
-        log.info(fmt::format("{}: set {}: {} {} taken out, since the time is over", one.hook.interface,
-                             one.set, one.taken_out, one.taken_out == 1 ? "key" : "keys"));
+        log.info(fmt::format("{}: set {}: {} taken out, since the time is over", one.hook.interface, one.set,
+                             counted(one.taken_out, "key")));
     const auto next = control::time_to_next_end(kernel, {});
     if (!next || !*next) return longest_without_a_look;
     return std::min<std::chrono::nanoseconds>(**next, longest_without_a_look);

@@ -10,6 +10,7 @@
 #include "libsieve/filters/kinds/blocked/blocked_plan.hpp"
 #include "libsieve/filters/kinds/blocked/blocked_rate.hpp"
 #include "libsieve/filters/placement/shards.hpp"
+#include "libsieve/util/text/counted.hpp"
 
 namespace sieve {
 
@@ -78,8 +79,8 @@ double BlockedKind::expected_rate(const sieve_lookup& lookup, std::span<const si
 }
 
 std::string BlockedKind::geometry(const sieve_lookup& lookup) const {
-    std::string text = fmt::format("{} bits set by a key, {} line{} to choose from", lookup.hashes,
-                                   lookup.choices, lookup.choices == 1 ? "" : "s");
+    std::string text = fmt::format("{} bits set by a key, {} to choose from", lookup.hashes,
+                                   counted(lookup.choices, "line"));
     if (lookup.choices > 1 && lookup.alpha != 0xffff)
         text += fmt::format(" for {:.0f}% of keys", alpha_from_image(lookup.alpha) * 100);
     return text + shards_in_words(lookup, lines(lookup));

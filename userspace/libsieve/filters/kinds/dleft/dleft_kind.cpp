@@ -7,6 +7,7 @@
 #include "libsieve/filters/kinds/dleft/dleft_plan.hpp"
 #include "libsieve/filters/placement/shards.hpp"
 #include "libsieve/filters/sizing.hpp"
+#include "libsieve/util/text/counted.hpp"
 
 namespace sieve {
 
@@ -131,8 +132,8 @@ std::string DleftKind::geometry(const sieve_lookup& lookup) const {
 std::string DleftKind::parameters(const sieve_lookup& lookup, std::uint64_t keys) const {
     const DleftShape shape = shape_of(lookup);
     const double buckets = static_cast<double>(lines(lookup)) * shape.buckets_per_line();
-    return fmt::format("{}, load {:.1f}, {} sorted bit{}", count_choices(shape.subtables),
-                       static_cast<double>(keys) / buckets, shape.sorting, shape.sorting == 1 ? "" : "s");
+    return fmt::format("{}, load {:.1f}, {}", count_choices(shape.subtables),
+                       static_cast<double>(keys) / buckets, counted(shape.sorting, "sorted bit"));
 }
 
 LinesTouched DleftKind::lines_touched(const sieve_lookup& lookup, double) const {
