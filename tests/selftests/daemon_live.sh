@@ -154,9 +154,35 @@ shows_the_difference() {
     differs 2 1
 }
 
+# As `delete` refuses it.
+keeps_who_must_get_in() {
+    fresh_lists
+    service_manager
+    printf '%s\n' "$MEMBER" "$FRIEND" >"$LISTS/friends.txt"
+    another friends pass
+    sed -i "s/^sets = .*/&\ndefault = \"drop\"\nprotect = [\"$FRIEND\"]/" "$CONFIG"
+    start
+    await in_force live
+    echo "$STRANGER" >"$LISTS/friends.txt"
+    says "set live: $IN_IF xdp: no set lets $FRIEND pass, "
+    [ "$(of_set status live keys)" = 2 ] || fail "the list has changed"
+    inside "$IN" "$SIEVE" status "$IN_IF" >"$WORK/status"
+    grep -q "no set lets $FRIEND pass" "$WORK/status" || fail "$(cat "$WORK/status")"
+    verdicts <<END
+pass udp $FRIEND $IN4 1 2
+pass udp $MEMBER $IN4 1 2
+drop udp $STRANGER $IN4 1 2
+END
+    echo "$FRIEND" >"$LISTS/friends.txt"
+    says 'set live: 0 came and 1 went'
+    verdicts <<<"drop udp $MEMBER $IN4 1 2"
+    stop
+}
+
 ktap_run \
     "a live set in another's place, and back, $MOVES times under traffic" takes_the_place \
     "the same when the daemon was killed before" at_a_start \
     "another list and another action come at once, $((2 * MOVES)) times under traffic" both_at_once \
     "the same when the daemon is killed meanwhile" both_after_a_kill \
-    "apply --diff compares with what has changed in place" shows_the_difference
+    "apply --diff compares with what has changed in place" shows_the_difference \
+    "an address that must get in does not leave a live set" keeps_who_must_get_in
