@@ -64,10 +64,8 @@ managed() {
     # Another hook is nobody's.
     sieve -q load "$IN_IF" --hook egress "out=$WORK/bad.sieve,action=count"
     sieve -q unload "$IN_IF" --hook egress
-    # What is meant is done, and undone by the next cycle.
-    sieve -q unload "$IN_IF" --hook xdp --force 2>"$WORK/err"
-    all_pass
-    says_anew "$IN_IF: attached" kill -HUP "$daemon"
+    # What is meant is done, and soon undone.
+    says_anew "$IN_IF: attached" sieve -q unload "$IN_IF" --hook xdp --force 2>"$WORK/err"
     judged
     sieve unload "$IN_IF" --force 2>"$WORK/err" >"$WORK/out"
     grep -q "manages it and puts the configuration in force again" "$WORK/err" || fail "$(cat "$WORK/err")"

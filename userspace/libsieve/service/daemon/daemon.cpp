@@ -65,6 +65,17 @@ std::chrono::nanoseconds expire(control::Kernel& kernel, const control::Observer
     return std::min<std::chrono::nanoseconds>(**next, longest_without_a_look);
 }
 
+// Whether somebody took a program off since the last cycle, such as by `ip link set dev eth0 xdp off`. A hook
+// that cannot be read may have it.
+bool has_lost(control::Kernel& kernel, const std::vector<ManagedHook>& in_force) {
+    const auto hooks = control::hooks_of(kernel, {});
+    return hooks && !std::ranges::all_of(in_force, [&](const ManagedHook& one) {
+               return std::ranges::any_of(*hooks, [&](const kernel::Hook& hook) {
+                   return hook.interface.name == one.interface && hook.point == one.point;
+               });
+           });
+}
+
 // Takes away every program that the service has put somewhere.
 Status unload_all(control::Kernel& kernel, const StateDirectory& state, const control::Observer& observer,
                   Log& log) {
@@ -114,6 +125,7 @@ struct Daemon::RunningCycle {
     bool unloads = false; // it is no cycle, but the last act
     bool expires = false; // it is no cycle, but takes keys out whose time is over, as each cycle does
     std::chrono::nanoseconds next_look = longest_without_a_look; // for such keys, after its end
+    bool lost = false; // a program is no longer where the last cycle left it
     Result<CycleReport> report{};
     Status unloaded{};
 
@@ -342,6 +354,7 @@ void Daemon::take_out_ended() {
         const Status done = without_ending_the_daemon("taking keys out", [&]() -> Status {
             const std::lock_guard lock(live_.exclusive());
             job->next_look = expire(parts_.kernel, observer(), parts_.log);
+            job->lost = has_lost(parts_.kernel, in_force_);
             return {};
         });
         if (!done) parts_.log.error(done.error().message);
@@ -356,8 +369,10 @@ void Daemon::end() {
         parts_.loop.leave();
         return;
     }
-    ends_timer_.set(std::chrono::steady_clock::now() + ended->next_look);
+    ends_timer_.set(std::chrono::steady_clock::now() +
+                    std::chrono::duration_cast<Time::duration>(ended->next_look / settings_.pace));
     if (ended->expires) {
+        if (ended->lost) schedule_.compare(now());
         if (stopping_) return finish_stopping();
         if (next_) adopt();
         return look_at_schedule();
@@ -407,12 +422,16 @@ void Daemon::note(const RunningCycle& ended) {
     watching::CycleTimes times;
     times.took = std::chrono::steady_clock::now() - ended.began;
     times.asked = ended.answered();
+    in_force_.clear();
     if (!ended.report) {
         if (!ended.called_off) parts_.statistics.note_cycle_failed(ended.report.error(), times);
         return;
     }
     parts_.statistics.note_cycle(*ended.report, times);
     behind_ = ended.report->behind;
+    for (const HookReport& hook : ended.report->hooks)
+        if (const std::uint32_t id = hook.program_id(); id != 0)
+            in_force_.push_back({hook.plan.interface, hook.plan.point, id});
 }
 
 // The directory that is at the path now. Where it cannot be watched, a cycle finds what has changed.

@@ -499,7 +499,7 @@ class Cycle {
     // What failed stays as it was, and ours if it was ours.
     void note_managed(const HookReport& report) {
         const HookPlan& plan = report.plan;
-        const std::uint32_t id = program_of(report);
+        const std::uint32_t id = report.program_id();
         if (id != 0) now_managed_.push_back({plan.interface, plan.point, id});
         if (report.carried_out && plan.step == HookStep::unload) unloaded_.insert(plan.program_id);
     }
@@ -519,19 +519,15 @@ class Cycle {
         }
     }
 
-    [[nodiscard]] static std::uint32_t program_of(const HookReport& report) {
-        return report.carried_out ? report.done.program_id : report.plan.program_id;
-    }
-
     // One hook took a new filter, so that it is the last good one, and another did not, or was not here.
     void note_behind() {
         FiltersBehind behind = options_.behind;
         for (const HookReport& hook : report_.hooks)
             for (const SetPlan& set : hook.plan.sets) {
                 if (!hook.error)
-                    behind.erase({program_of(hook), set.name});
+                    behind.erase({hook.program_id(), set.name});
                 else if (set.new_filter)
-                    behind.insert({program_of(hook), set.name});
+                    behind.insert({hook.program_id(), set.name});
             }
         for (const std::uint32_t program : away_)
             for (const SetReport& set : report_.sets)

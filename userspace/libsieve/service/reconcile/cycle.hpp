@@ -135,6 +135,9 @@ struct HookReport {
     bool locks_out = false;       // refused, since the table would drop what the host lives by
     HookDone done{};              // if it was
     std::optional<Error> error{}; // an obstacle, or why carrying out failed
+
+    // Of the program that runs there now; 0: none of ours.
+    [[nodiscard]] std::uint32_t program_id() const { return carried_out ? done.program_id : plan.program_id; }
 };
 
 struct CycleReport {
