@@ -98,6 +98,26 @@ a_ban_ends() {
     stop
 }
 
+# What a change on probation took off comes back with the bans that came and went meanwhile.
+on_probation() {
+    with_bans
+    start
+    ban -q "$A"
+    echo 203.0.113.99 >"$WORK/other.txt"
+    sieve -q load "$IN_IF" "other=$WORK/other.txt" --force --confirm 600
+    ban -q "$B"
+    unban -q "$A"
+    ban -q "$RANGE" & # it waits
+    says 'set banned-ranges: .* is on probation'
+    judged pass "$B" "$OF_RANGE"
+    sieve -q confirm "$IN_IF" --take-back
+    judged drop "$B"
+    judged pass "$A"
+    await judges drop "$OF_RANGE"
+    wait "$!"
+    stop
+}
+
 bans_stay() {
     with_bans
     start
@@ -805,6 +825,7 @@ recipe_of_bgp() {
 ktap_run \
     "a ban is in force when the command answers, and so is its end" a_ban_is_in_force \
     "a ban ends by itself" a_ban_ends \
+    "bans during a change on probation count when it is taken back" on_probation \
     "bans outlive reloads, restarts, kills and reboots" bans_stay \
     "without the daemon, commands keep bans for it" without_the_daemon \
     "a set that is renamed keeps its bans" another_name \

@@ -90,6 +90,29 @@ TEST_F(LiveFiltersTest, AChangeOnProbationHoldsNothingUp) {
     EXPECT_EQ(kernel.count("replace"), 0U);
 }
 
+// The set itself came or went with the change, or has another filter in each table.
+TEST_F(LiveFiltersTest, AFilterThatMayComeBackGetsTheDifference) {
+    using namespace std::chrono_literals;
+    const std::uint32_t id = kernel.put("bad").map_id;
+    kernel.put_filter(id, image({"192.0.2.1"}));
+    kernel.put_filter(700, image({"192.0.2.1"}));
+    difference.added.add(key("192.0.2.3"));
+    kernel.running.returning.sets.push_back({.name = "bad", .map_id = 700});
+    kernel.running.table.probation = 60s;
+    auto done = change();
+    ASSERT_TRUE(done) << done.error().message;
+    ASSERT_EQ(done->size(), 2U);
+    EXPECT_TRUE(done->at(0).filter.in_force);
+    EXPECT_FALSE(done->at(1).filter.in_force);
+    EXPECT_TRUE(has(id, "192.0.2.3") && has(700, "192.0.2.3"));
+    kernel.running.table.sets.clear();
+    difference.added.add(key("192.0.2.4"));
+    done = change();
+    ASSERT_TRUE(done) << done.error().message;
+    ASSERT_EQ(done->size(), 1U);
+    EXPECT_TRUE(has(700, "192.0.2.4"));
+}
+
 TEST_F(LiveFiltersTest, WhatIsDoneAlreadyIsNotDoneAgain) {
     const std::uint32_t id = kernel.put("bad").map_id;
     kernel.put_filter(id, image({"192.0.2.1"}));

@@ -206,6 +206,37 @@ TEST_F(LiveSetTest, AHookThatComesLaterGetsAllThatCameSinceTheImage) {
     EXPECT_FALSE(in_force_has("192.0.2.2", kernel::HookPoint::egress));
 }
 
+// It is current when the change is taken back, which nobody tells the set.
+TEST_F(LiveSetTest, AFilterThatAChangeOnProbationTookAwayGoesOn) {
+    LiveSet set = open_in_force();
+    ASSERT_TRUE(set.change(Part::followed, {{}, {entry("192.0.2.1", 1)}}));
+    on_probation_without_it();
+    const auto done = set.change(Part::followed, {{entry("192.0.2.1", 1)}, {entry("192.0.2.2", 2)}});
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_EQ(done->filters, 0U);
+    take_back();
+    EXPECT_TRUE(in_force_has("192.0.2.2"));
+    EXPECT_FALSE(in_force_has("192.0.2.1"));
+}
+
+// No new filter can take the place of one that is not in force. What has no room waits until it is back.
+TEST_F(LiveSetTest, AFilterThatMayComeBackAndHasNoRoomIsBuiltAnewWhenItIsBack) {
+    LiveSet set = open_in_force();
+    on_probation_without_it();
+    EntryChange change;
+    for (std::uint64_t id = 0; id < 9'000; id++)
+        change.added.push_back({{test::prefix_of("10.0.0.0").address + id}, id});
+    const auto done = set.change(Part::followed, std::move(change));
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_TRUE(done->comes_back_behind);
+    EXPECT_NE(set.rebuild_due(), RebuildReason::no_room);
+    take_back();
+    EXPECT_FALSE(set.reconcile().comes_back_behind);
+    EXPECT_EQ(set.rebuild_due(), RebuildReason::no_room);
+    ASSERT_TRUE(rebuild(set, in_process()));
+    EXPECT_EQ(keys_in_force(), 9'000U);
+}
+
 TEST_F(LiveSetTest, AFilterThatIsAboutToComeCatchesUp) {
     LiveSet set = open_in_force();
     ASSERT_TRUE(set.change(Part::followed, {{}, {entry("192.0.2.1", 1), entry("192.0.2.2", 2)}}));

@@ -212,6 +212,39 @@ TEST_F(LiveUpdaterTest, DecisionsStayAndEndWhileTheApiIsAway) {
     EXPECT_TRUE(updater->state().in_step);
 }
 
+// Prefixes come with a new image, and a table that is not in force takes none.
+TEST_F(LiveUpdaterTest, WhatCameOnProbationIsInForceSoonAfterTheChangeIsTakenBack) {
+    const auto updater = open(stream_set());
+    put_in_force();
+    put_in_force("block-ranges");
+    settle(*updater);
+    on_probation_without_it();
+    answer = Decisions{.added = {entry("192.0.2.1", 1, now + 1h), entry("198.51.100.0/24", 2, now + 1h)}};
+    now += 10s;
+    settle(*updater);
+    take_back();
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    const std::uint32_t before = map_id("block-ranges");
+    answer = Decisions{};
+    now += 5s;
+    settle(*updater);
+    ASSERT_NE(map_id("block-ranges"), before);
+    EXPECT_EQ(identity_text(kernel.open_filter(map_id("block-ranges")).value()->file()),
+              state.read("block-ranges", observer.remark)->identity);
+}
+
+// The set is built of nothing meanwhile, and what may come back has its members.
+TEST_F(LiveUpdaterTest, AListThatIsGoneAwaitsTheSourceWhereTheSetMayComeBack) {
+    keep_for_a_while();
+    for (const std::string set : {"block", "block-ranges"})
+        std::filesystem::remove_all(files.path("state/sets/") + set);
+    on_probation_without_it();
+    answer.reset();
+    settle(*open(stream_set()));
+    take_back();
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+}
+
 TEST_F(LiveUpdaterTest, ListsThatWereLostAreBuiltOfWhatTheSourceSays) {
     keep_for_a_while();
     for (const std::string set : {"block", "block-ranges"})

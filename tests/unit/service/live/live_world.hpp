@@ -95,6 +95,12 @@ class LiveWorld {
         kernel.put_filter(in_force.map_id, image);
         return in_force.map_id;
     }
+    // A change on probation takes all sets off XDP, and is taken back.
+    void on_probation_without_it() {
+        kernel.running.returning = std::exchange(kernel.running.table, {});
+        kernel.running.table.probation = std::chrono::seconds(60);
+    }
+    void take_back() { kernel.running.table = std::exchange(kernel.running.returning, {}); }
     [[nodiscard]] std::uint32_t map_id(const std::string& set = "block",
                                        kernel::HookPoint point = kernel::HookPoint::xdp) {
         return kernel.at(point).table.find(set)->map_id;

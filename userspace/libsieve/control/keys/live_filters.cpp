@@ -30,8 +30,8 @@ bool passes_a_step(std::uint64_t before, std::uint64_t after) {
 
 struct OpenFilter {
     LiveFilter facts;
-    OpenTable table{};                 // of a filter that can change
-    std::vector<kernel::Hook> hooks{}; // that have it
+    OpenTable table{};                        // of a filter that can change
+    std::vector<const kernel::Hook*> hooks{}; // that have it
 };
 
 Result<OpenFilter> open_filter(Filters& kernel, const std::string& set, std::uint32_t map_id, bool verified) {
@@ -102,7 +102,7 @@ Result<FilterChanged> change_filter(Kernel& kernel, OpenFilter& open, const std:
         left.added = KeySet(open.facts.fields);
     }
     if (left.empty()) return changed;
-    for (const kernel::Hook& hook : open.hooks) SIEVE_TRY(leave_joint(kernel, hook, open.facts.map_id));
+    for (const kernel::Hook* hook : open.hooks) SIEVE_TRY(leave_joint(kernel, *hook, open.facts.map_id));
     const std::uint64_t before = open.table.filter->file().keys;
     SIEVE_ASSIGN(const TableChangeResult did,
                  open.table.table->change(left.removed, left.added, [&] { return kernel.grace_period(); }));
@@ -120,7 +120,10 @@ struct LiveFilters::Parts {
     Held lock;
     Kernel& kernel;
     std::string set;
+    std::vector<kernel::Hook> hooks{}; // all of them
     std::vector<OpenFilter> filters{};
+
+    [[nodiscard]] Status add(const kernel::Hook& hook, const kernel::TableInForce& table, bool in_force);
 };
 
 LiveFilters::LiveFilters(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -132,24 +135,30 @@ Result<LiveFilters> LiveFilters::hold(Kernel& kernel, std::string set, const Obs
     SIEVE_ASSIGN(Held lock, hold_lock(kernel, observer));
     auto parts =
         std::make_unique<Parts>(Parts{.lock = std::move(lock), .kernel = kernel, .set = std::move(set)});
-    SIEVE_ASSIGN(std::vector<kernel::Hook> hooks, hooks_of(kernel, {}));
-    for (kernel::Hook& hook : hooks) {
+    SIEVE_ASSIGN(parts->hooks, hooks_of(kernel, {}));
+    for (const kernel::Hook& hook : parts->hooks) {
         if (!hook.speaks_our_version()) continue;
-        const kernel::TableInForce table = kernel.read_table(hook);
-        const kernel::SetInForce* found = table.find(parts->set);
-        if (found == nullptr) continue;
-        // Two hooks may share a map.
-        auto open = std::ranges::find_if(
-            parts->filters, [&](const OpenFilter& other) { return other.facts.map_id == found->map_id; });
-        if (open == parts->filters.end()) {
-            SIEVE_ASSIGN(OpenFilter other,
-                         open_filter(kernel, parts->set, found->map_id, found->exact_id != 0));
-            other.facts.hook = {.interface = hook.interface.name, .point = hook.point};
-            open = parts->filters.insert(parts->filters.end(), std::move(other));
-        }
-        open->hooks.push_back(std::move(hook));
+        const std::optional<kernel::TableInForce> returning = kernel.read_returning(hook);
+        SIEVE_TRY(parts->add(hook, kernel.read_table(hook), true));
+        if (returning) SIEVE_TRY(parts->add(hook, *returning, false));
     }
     return LiveFilters(std::move(parts));
+}
+
+Status LiveFilters::Parts::add(const kernel::Hook& hook, const kernel::TableInForce& table, bool in_force) {
+    const kernel::SetInForce* found = table.find(set);
+    if (found == nullptr) return {};
+    // Two hooks may share a map, and so may both tables of a hook.
+    auto open = std::ranges::find_if(
+        filters, [&](const OpenFilter& other) { return other.facts.map_id == found->map_id; });
+    if (open == filters.end()) {
+        SIEVE_ASSIGN(OpenFilter other, open_filter(kernel, set, found->map_id, found->exact_id != 0));
+        other.facts.hook = {.interface = hook.interface.name, .point = hook.point};
+        open = filters.insert(filters.end(), std::move(other));
+    }
+    open->facts.in_force = open->facts.in_force || in_force;
+    if (open->hooks.empty() || open->hooks.back() != &hook) open->hooks.push_back(&hook);
+    return {};
 }
 
 Result<std::vector<FilterChanged>> LiveFilters::change(const DueFor& due_for) {

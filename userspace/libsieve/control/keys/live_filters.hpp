@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // Brings the tables of a set that lists its keys to what they are to hold, in place: on every hook that has
-// the set, or in a table that comes to one. The batch form of change_keys().
+// the set, or gets it back when a change on probation is taken back, or in a table that comes to one. The
+// batch form of change_keys().
 #pragma once
 
 #include <cstdint>
@@ -33,9 +34,10 @@ struct WantedKeys {
     std::function<void(const std::function<void(const sieve_key& key)>& visit)> for_each; // each key once
 };
 
-// A filter in force, before it is changed.
+// A filter in force, or one that may come back, before it is changed.
 struct LiveFilter {
-    HookName hook{}; // one that has it
+    HookName hook{};       // one that has it
+    bool in_force = false; // else it comes back when the change on probation is taken back
     std::uint32_t map_id = 0;
     std::uint32_t fields = 0;
     std::uint64_t changes = 0; // since it was built
@@ -58,7 +60,8 @@ struct FilterChanged {
     bool little_room = false;  // as many keys as have come would not fit once more
 };
 
-// The filters of a set in force. The controllers' lock is held as long as this lives, so no table changes.
+// The filters of a set, in force and of tables that may come back. The controllers' lock is held as long as
+// this lives, so no table changes.
 class LiveFilters {
   public:
     // Takes the lock and finds the filters. Errors: those of the lock and of reading hooks.

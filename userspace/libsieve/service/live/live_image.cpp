@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -14,6 +15,7 @@
 
 #include <fmt/core.h>
 
+#include "libsieve/control/table/end_probation.hpp"
 #include "libsieve/control/table/swap.hpp"
 #include "libsieve/image/header.hpp"
 #include "libsieve/service/config/configuration_text.hpp"
@@ -91,25 +93,41 @@ Status write_timed_list(const TimedList& list, const std::string& path) {
 }
 
 struct Swaps {
-    bool any = false; // hook has the new image
-    Status all;       // the first error
+    bool any = false;     // hook has the new image
+    bool refused = false; // by a hook where the set is in force
+    Status all;           // the first error
 };
+
+// Whether a packet may meet the set there: now, or when the change on probation is taken back.
+bool has_set(control::Kernel& kernel, const kernel::Hook& hook, const std::string& set) {
+    const std::optional<kernel::TableInForce> returning = kernel.read_returning(hook);
+    return kernel.read_table(hook).find(set) != nullptr || (returning && returning->find(set) != nullptr);
+}
 
 Result<Swaps> swap_everywhere(control::Kernel& kernel, const std::string& set, const std::string& path,
                               const control::Observer& observer) {
     SIEVE_ASSIGN(const std::vector<kernel::Hook> hooks, control::hooks_of(kernel, {}));
     Swaps swaps;
     for (const kernel::Hook& hook : hooks) {
-        if (!hook.speaks_our_version() || kernel.read_table(hook).find(set) == nullptr) continue;
+        if (!hook.speaks_our_version()) continue;
+        const std::optional<kernel::TableInForce> returning = kernel.read_returning(hook);
+        const kernel::TableInForce now = kernel.read_table(hook);
+        if (now.find(set) == nullptr) {
+            if (swaps.all && returning && returning->find(set) != nullptr) // the image before may come back
+                swaps.all = control::on_probation(hook, now.probation.value_or(std::chrono::nanoseconds(0)));
+            continue;
+        }
         control::SetSpec spec;
         spec.name = set;
         spec.sources = {path};
         auto done = control::swap(kernel, {.interface = hook.interface.name, .point = hook.point},
                                   std::move(spec), observer);
-        if (done || done.error().kind == ErrorKind::unfinished)
+        if (done || done.error().kind == ErrorKind::unfinished) {
             swaps.any = true;
-        else if (swaps.all)
-            swaps.all = tl::unexpected(std::move(done.error()));
+            continue;
+        }
+        swaps.refused = true;
+        if (swaps.all) swaps.all = tl::unexpected(std::move(done.error()));
     }
     return swaps;
 }
@@ -147,7 +165,7 @@ bool something_is_in_force(control::Kernel& kernel, const Configuration& configu
                            const std::string& set) {
     const Result<std::vector<kernel::Hook>> hooks = control::hooks_of(kernel, {});
     return !hooks || std::ranges::any_of(*hooks, [&](const kernel::Hook& hook) {
-        if (!hook.speaks_our_version() || kernel.read_table(hook).find(set) != nullptr) return true;
+        if (!hook.speaks_our_version() || has_set(kernel, hook, set)) return true;
         const auto is_to_have_it = [&](kernel::HookPoint point) {
             const InterfaceConfiguration* entry = entry_for(configuration, hook.interface.name, point);
             return entry != nullptr && std::ranges::find(entry->sets, set) != entry->sets.end();
@@ -259,7 +277,7 @@ Result<PublishedImage> publish_image(control::Kernel& kernel, const StateDirecto
         if (put_in_force == PutInForce::by_cycle) return {};
         SIEVE_ASSIGN(Swaps swaps, swap_everywhere(kernel, set.name,
                                                   state.image_path(set.name, record.identity), observer));
-        if (!swaps.any) return swaps.all;
+        if (swaps.refused && !swaps.any) return swaps.all;
         done.everywhere = std::move(swaps.all);
         return {};
     };

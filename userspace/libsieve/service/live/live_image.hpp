@@ -81,7 +81,8 @@ inline constexpr char action_to_come[] = "to come";
 // error, the last good image is the one that was. Without one, some hooks may still have another image.
 struct PublishedImage {
     std::string identity;
-    Status everywhere; // the first error of a hook that has the set, and has not the new image
+    Status
+        everywhere; // the first error of a hook that has the set, or may get it back, without the new image
 };
 [[nodiscard]] Result<PublishedImage>
 publish_image(control::Kernel& kernel, const StateDirectory& state, const SetConfiguration& set, Image& image,

@@ -389,6 +389,13 @@ void LiveSet::catch_up(std::uint32_t map_id) {
         noted_.push_back({map_id, changed->filter.changes});
 }
 
+void LiveSet::rebuild_for(const control::LiveFilter& filter, RebuildReason reason, LiveChange& report) {
+    if (filter.in_force)
+        due(reason);
+    else
+        report.comes_back_behind = true; // no new filter can take its place before it is back
+}
+
 void LiveSet::put_in_force(LiveChange& report) {
     const auto begin = std::chrono::steady_clock::now();
     if (!base_.empty() && !lost_ && !waiting_) {
@@ -398,7 +405,7 @@ void LiveSet::put_in_force(LiveChange& report) {
         const control::WantedKeys all = all_keys();
         const auto due_for = [&](const control::LiveFilter& filter) -> control::FilterDue {
             if (!is_changeable(filter)) {
-                due(RebuildReason::unknown);
+                rebuild_for(filter, RebuildReason::unknown, report);
                 return {};
             }
             if (has_noted(filter)) return {.difference = &latest};
@@ -414,11 +421,11 @@ void LiveSet::put_in_force(LiveChange& report) {
                 if (!filter.touched) continue;
                 report.keys += filter.done;
                 if (filter.no_room > 0) {
-                    due(RebuildReason::no_room);
+                    rebuild_for(filter.filter, RebuildReason::no_room, report);
                     continue;
                 }
                 if (filter.little_room) due(RebuildReason::little_room);
-                report.filters++;
+                if (filter.filter.in_force) report.filters++;
                 noted_.push_back({filter.filter.map_id, filter.filter.changes});
             }
             if (journal_ && journal_->bytes() > longest_journal) due(RebuildReason::long_journal);

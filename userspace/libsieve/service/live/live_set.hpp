@@ -82,6 +82,8 @@ struct LiveChange {
     std::optional<Refusal> refusal{};    // by a guard: nothing has changed
     std::optional<Error>
         delayed{}; // the list has the change, but the filters could not be had; reconcile() again
+    // A filter that may come back cannot have the whole list; reconcile() again when it is back.
+    bool comes_back_behind = false;
     std::optional<RebuildReason> rebuild_due{};
 };
 
@@ -216,6 +218,7 @@ class LiveSet {
     // filter between the swap and the change that follows.
     [[nodiscard]] Status add_latest(Image& image);
     void put_in_force(LiveChange& report);
+    void rebuild_for(const control::LiveFilter& filter, RebuildReason reason, LiveChange& report);
     [[nodiscard]] bool is_changeable(const control::LiveFilter& filter) const;
     [[nodiscard]] bool has_noted(const control::LiveFilter& filter) const;
     [[nodiscard]] control::KeyDifference keys_of(const Difference& difference) const;

@@ -287,7 +287,7 @@ class Updater final : public LiveUpdater {
             reconcile_at_ = now() + soon;
             if (!std::exchange(delayed_, true)) tell_failure(set_.name, *change.delayed);
         } else {
-            reconcile_at_ = never;
+            reconcile_at_ = change.comes_back_behind ? now() + retry : never;
             delayed_ = false;
             reconciled_ = true;
         }
