@@ -95,6 +95,20 @@ class CycleTest : public testing::Test {
     }
 };
 
+// The record has the list of a change that was taken back. What runs is older.
+TEST_F(CycleTest, AListThatWasTakenBackIsNotToldAsTheOneInForce) {
+    done();
+    files.feed("b.txt", {"192.0.2.2", "192.0.2.3", "192.0.2.4"});
+    EXPECT_EQ(done({.confirm_within = std::chrono::seconds(60)}).sets.at(1).last_good->entries, 3U);
+    kernel.running.table = kernel.running.returning;
+    std::filesystem::remove(files.path("b.txt"));
+    const CycleReport report = done({.on_failure = OnFailure::go_on});
+    EXPECT_TRUE(report.sets.at(1).error);
+    EXPECT_EQ(report.sets.at(1).last_good->entries, 2U);
+    EXPECT_EQ(report.sets.at(0).last_good->entries, 1U);
+    EXPECT_EQ(state.named("b")->entries, 3U);
+}
+
 TEST_F(CycleTest, TheFirstAttachesAndTheSecondChangesNothing) {
     const CycleReport first = done();
     EXPECT_TRUE(first.changed);

@@ -214,6 +214,7 @@ class Cycle {
                 carry_out_hook(std::move(plan.hooks[i]));
         }
         SIEVE_TRY(remember());
+        tell_what_is_in_force();
         join_hooks();
         return std::move(report_);
     }
@@ -576,6 +577,44 @@ class Cycle {
         for (const SetConfiguration& set : configuration_.sets) names.push_back(set.name);
         state_.forget_all_but(names);
         return {};
+    }
+
+    // A change that was taken back, or a person, may have put another list in force than the last good one.
+    // The lists of sets that change in place tell of themselves.
+    void tell_what_is_in_force() {
+        for (std::size_t i = 0; i < surveys_.size(); i++) {
+            SetReport& set = report_.sets[i];
+            if (!set.last_good || live::is_live(*surveys_[i].set) ||
+                live::is_range_set(configuration_, set.name))
+                continue;
+            std::optional<sieve_file> other;
+            const bool is_there = std::ranges::any_of(report_.hooks, [&](const HookReport& hook) {
+                const std::optional<sieve_file> filter = filter_of(hook, set.name);
+                const bool same = filter && identity_text(*filter) == set.last_good->identity;
+                if (filter && !same) other = filter;
+                return same || std::ranges::count(hook.done.brought_in, set.name) != 0;
+            });
+            if (other && !is_there) set.last_good = as_in_force(*set.last_good, *other);
+        }
+    }
+    // Nothing: the hook has none, or has just got one.
+    [[nodiscard]] std::optional<sieve_file> filter_of(const HookReport& hook, const std::string& set) const {
+        const auto found = std::ranges::find(hook.plan.sets, set, &SetPlan::name);
+        if (found == hook.plan.sets.end() || !found->kept) return std::nullopt;
+        const Result<kernel::FilterHeader> filter = kernel_.read_filter(found->kept->map_id);
+        return filter ? std::optional(filter->file) : std::nullopt;
+    }
+    [[nodiscard]] static SetRecord as_in_force(SetRecord record, const sieve_file& file) {
+        record.identity = identity_text(file);
+        record.entries = file.entries;
+        record.keys = file.keys;
+        record.skipped = file.skipped;
+        record.bytes = file.lines * sizeof(sieve_line);
+        record.expected_fpr = rate_from_bits(file.expected_fpr);
+        record.built_at = static_cast<std::int64_t>(file.built_at);
+        record.left_out.clear();
+        record.sources.clear(); // nobody knows when they were asked
+        return record;
     }
 
     // Whether the record gets another action. One of the list of other sources keeps its own.

@@ -123,7 +123,7 @@ struct SetReport {
     std::optional<Guard> guard{};         // that refused it
     std::string accept{};                 // the command that takes the refused list all the same; or empty
     bool action_waits = false;            // for the list of the set's new sources
-    std::optional<SetRecord> last_good{}; // after the cycle
+    std::optional<SetRecord> last_good{}; // after the cycle; where another list is in force, it is that one's
     std::uint64_t entries_before = 0;
     SetTimes times{};
     std::optional<std::chrono::seconds> retry_after{}; // SetSurvey::retry_after
