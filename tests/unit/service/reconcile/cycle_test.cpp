@@ -556,7 +556,19 @@ TEST_F(AcceptTest, TheAnswerOutlivesTheProcess) {
     const StateDirectory looked = StateDirectory::look(files.path("state"));
     EXPECT_TRUE(looked.refused("b")->accepted);
     EXPECT_EQ(cycle().outcome, SetOutcome::replaced);
+    // It is about the list, whatever the set is called.
+    entries(30);
+    EXPECT_EQ(cycle().outcome, SetOutcome::refused);
+    accept();
+    configuration.sets[1].name = "c";
+    configuration.interfaces[0].sets = {"a", "c"};
+    EXPECT_EQ(cycle().outcome, SetOutcome::replaced);
+    EXPECT_TRUE(state.accepted().empty());
+    configuration.sets[1].name = "b";
+    configuration.interfaces[0].sets = {"a", "b"};
     // The set leaves the configuration with what was refused of it.
+    entries(1000);
+    EXPECT_EQ(cycle().outcome, SetOutcome::replaced);
     entries(10);
     EXPECT_EQ(cycle().outcome, SetOutcome::refused);
     EXPECT_TRUE(is_noted());

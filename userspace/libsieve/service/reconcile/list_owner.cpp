@@ -103,7 +103,9 @@ std::string on_its_way(const std::string& set) {
 bool move_all_of(const SetConfiguration& set, const std::string& from, const std::string& to,
                  const StateDirectory& state, bool copies = false) {
     const auto move = [&](const std::string& one, const std::string& other) {
-        return copies ? state.copy(one, other) : state.rename(one, other);
+        if (!(copies ? state.copy(one, other) : state.rename(one, other))) return false;
+        state.give_refused(one, other); // it is a list of the sources
+        return true;
     };
     if (!move(from, to)) return false;
     if (follows_stream(set)) (void)move(live::range_set_name(from), live::range_set_name(to));

@@ -406,6 +406,12 @@ void StateDirectory::forget_refused(const std::string& set) const {
     for (const std::string& root : roots()) remove_refusal(root, set);
 }
 
+void StateDirectory::give_refused(const std::string& set, const std::string& to) const {
+    const std::optional<RefusedList> list = refused(set);
+    forget_refused(to);
+    if (list && note_refused(to, *list)) forget_refused(set);
+}
+
 std::map<std::string, std::string> StateDirectory::accepted() const {
     std::map<std::string, std::string> digests;
     for (const std::string& root : roots())

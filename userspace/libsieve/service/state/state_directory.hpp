@@ -141,6 +141,8 @@ class StateDirectory {
     [[nodiscard]] Status note_refused(const std::string& set, const RefusedList& list) const;
     // Another list of the set is in force, or the refused one is gone.
     void forget_refused(const std::string& set) const;
+    // Gives what was refused of a set, and a person's answer, to another one, in place of its own.
+    void give_refused(const std::string& set, const std::string& to) const;
     // The sets of which a person has accepted a list that is not in force yet, with its digest.
     [[nodiscard]] std::map<std::string, std::string> accepted() const;
 
