@@ -91,6 +91,18 @@ drop tcp 2001:db8:bad::7 $IN6 1000 80 vlan=5,6
 END
 }
 
+# The kernel lets a port change its program only while the bridge has none.
+a_port() {
+    ip -n "$IN" link add up0 type bridge 2>"$WORK/err" || skip "no bridges: $(cat "$WORK/err")"
+    sieve -q load up0 "bad=$WORK/bad.sieve"
+    ip -n "$IN" link set "$IN_IF" master up0
+    refused_with 4 'take the program off the bridge or bond that this interface belongs to first$' \
+        sieve load "$IN_IF" "bad=$WORK/bad.sieve"
+    sieve -q unload up0
+    ip -n "$IN" link del up0
+    works native
+}
+
 ktap_run \
     "ip link xdp" ip_link_xdp \
     "ip link xdpdrv" ip_link_xdpdrv \
@@ -98,6 +110,7 @@ ktap_run \
     "load attaches, native" load_native \
     "load attaches, skb" load_skb \
     "load attaches, by its own choice" load_auto \
+    "load at a port of a bridge that has a program" a_port \
     "load keeps to the mode that is attached" load_other_mode \
     "ip link xdp.frags with jumbo frames" jumbo \
     "load with jumbo frames" jumbo_load \

@@ -160,6 +160,17 @@ TEST_F(CycleTest, APauseTakesTheProgramOffAndListsGoOn) {
     EXPECT_EQ(resumed.sets[1].last_good->entries, 1U);
 }
 
+// The command takes the program off while the cycle that its note led to waits for the lock.
+TEST_F(CycleTest, AProgramThatAPauseTookOffMeanwhileIsNoError) {
+    done();
+    ASSERT_TRUE(add_pause(files.path("state"), ""));
+    kernel.once("lock", [this] { kernel.running = {}; });
+    const CycleReport paused = done();
+    ASSERT_EQ(paused.hooks.size(), 1U);
+    EXPECT_EQ(kernel.count("detach"), 0U);
+    EXPECT_TRUE(state.hooks([](const std::string&) {}).value().empty());
+}
+
 TEST_F(CycleTest, AListThatChangesReplacesItsFilterOnly) {
     done();
     const std::uint32_t a = map_of("a");

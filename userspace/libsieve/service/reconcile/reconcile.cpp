@@ -593,7 +593,10 @@ Result<HookDone> carry_out(control::Kernel& kernel, const Configuration& configu
         return done;
     }
     if (plan.step == HookStep::unload) {
-        SIEVE_TRY(control::unload(kernel, {.interface = plan.interface, .point = plan.point}, observer));
+        const auto gone =
+            control::unload(kernel, {.interface = plan.interface, .point = plan.point}, observer);
+        // Somebody was faster, such as `xdp-sieve pause`.
+        if (!gone && gone.error().kind != ErrorKind::not_attached) return tl::unexpected(gone.error());
         return done;
     }
     SIEVE_ASSIGN(PreparedHook prepared, PreparedHook::prepare(kernel, configuration, plan, identities, state,

@@ -103,7 +103,10 @@ tl::unexpected<Error> attach_refusal(const std::string& what, int error, const L
     switch (std::abs(error)) {
     case EBUSY:
     case EEXIST:
-        add("another program was attached meanwhile, or is attached by a BPF link; its owner must detach it");
+        add(remedy.find("upper device") != std::string::npos
+                ? "take the program off the bridge or bond that this interface belongs to first"
+                : "another program was attached meanwhile, or is attached by a BPF link; its owner must "
+                  "detach it");
         break;
     case EPERM:
     case EACCES:
