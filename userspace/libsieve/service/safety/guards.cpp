@@ -59,26 +59,36 @@ std::string raise(const SetConfiguration& set, std::string_view key) {
     return fmt::format("if it is meant, change {} in [set.{}.guards]", key, set.name);
 }
 
-// "1234 IPv4 addresses", or "3.4e+38 IPv6 addresses".
-std::string count_text(double count, const std::string& what) {
-    return fmt::format("{:.{}g}{}", count, count < 1e15 ? 15 : 3, what);
+std::string count_text(double count) {
+    return fmt::format("{:.{}g}", count, count < 1e15 ? 15 : 3);
+}
+
+// What a list is counted in.
+struct Unit {
+    std::string one;
+    std::string many;
+};
+
+// "1 entry", "1234 IPv4 addresses", or "3.4e+38 IPv6 addresses".
+std::string count_text(double count, const Unit& unit) {
+    return count_text(count) + " " + (count == 1 ? unit.one : unit.many);
 }
 
 // Whether so much may follow so much. Up to `few`, shares mean nothing.
 std::optional<Refusal> check_change(const SetConfiguration& set, double now, double before, double few,
-                                    const std::string& what) {
+                                    const Unit& unit) {
     if (before >= few && now < before * (1 - set.guards.most_shrink))
         return Refusal{Guard::shrink,
                        fmt::format("set {}: the new list has {}, the one in force has {}: it lost "
                                    "{:.1f}%, and most-shrink is {:g}%; {}",
-                                   set.name, count_text(now, " " + what), count_text(before, ""),
+                                   set.name, count_text(now, unit), count_text(before),
                                    100 * (1 - now / before), 100 * set.guards.most_shrink,
                                    raise(set, "most-shrink"))};
     if (now > std::max(before, few) * set.guards.most_growth)
         return Refusal{Guard::growth,
                        fmt::format("set {}: the new list has {}, the one in force has {}: {:.1f} "
                                    "times as many, and most-growth is {:g}; {}",
-                                   set.name, count_text(now, " " + what), count_text(before, ""),
+                                   set.name, count_text(now, unit), count_text(before),
                                    now / std::max(before, 1.0), set.guards.most_growth,
                                    raise(set, "most-growth"))};
     return std::nullopt;
@@ -317,18 +327,20 @@ const char* guard_name(Guard guard) {
 std::optional<Refusal> check_size(const SetConfiguration& set, const ListSize& now, const ListSize& before) {
     // The entries of a list that was written by people do not compare with the ranges that an image holds.
     const bool as_ranges = now.image != before.image && now.extent && before.extent;
-    if (auto refusal = as_ranges
-                           ? check_change(set, static_cast<double>(now.extent->ranges),
-                                          static_cast<double>(before.extent->ranges), small_list, "ranges")
-                           : check_change(set, static_cast<double>(now.entries),
-                                          static_cast<double>(before.entries), small_list, "entries"))
+    if (auto refusal =
+            as_ranges
+                ? check_change(set, static_cast<double>(now.extent->ranges),
+                               static_cast<double>(before.extent->ranges), small_list, {"range", "ranges"})
+                : check_change(set, static_cast<double>(now.entries), static_cast<double>(before.entries),
+                               small_list, {"entry", "entries"}))
         return refusal;
     if (!now.extent || !before.extent) return std::nullopt;
     const FewAddresses& few = now.image || before.image ? few_of_images : few_of_lists;
     for (int family = 0; family < SIEVE_FAMILIES; family++)
-        if (auto refusal =
-                check_change(set, now.extent->addresses[family], before.extent->addresses[family],
-                             few.of_family[family], fmt::format("{} addresses", family_names[family])))
+        if (auto refusal = check_change(set, now.extent->addresses[family], before.extent->addresses[family],
+                                        few.of_family[family],
+                                        {fmt::format("{} address", family_names[family]),
+                                         fmt::format("{} addresses", family_names[family])}))
             return refusal;
     return std::nullopt;
 }
