@@ -157,8 +157,10 @@ double predict_fpr(std::uint64_t keys, std::uint64_t lines, const BlockedShape& 
     const bool small = keys <= sample_keys;
     const std::uint64_t filter_keys = small ? keys : sample_keys;
     const std::uint64_t wanted_keys = rounds == 0 ? all_online_sample_keys : all_sample_keys;
+    // With so much room, a rate needs no digits, and each filter may take a gigabyte.
+    const bool ample = bits_per_key_of(keys, lines) > most_bits_per_key;
     const std::uint64_t filters =
-        std::clamp<std::uint64_t>((wanted_keys + filter_keys - 1) / filter_keys, 1, most_filters);
+        ample ? 1 : std::clamp<std::uint64_t>((wanted_keys + filter_keys - 1) / filter_keys, 1, most_filters);
     const std::uint64_t filter_lines =
         small ? lines
               : std::max<std::uint64_t>(

@@ -70,6 +70,9 @@ double model_dleft_fpr(double bits_per_key, const DleftShape& shape) {
 
 double predict_dleft_fpr(std::uint64_t keys, std::uint64_t lines, const DleftShape& shape,
                          std::uint32_t rounds) {
+    // With so much room, a rate needs no digits, and each filter may take a gigabyte.
+    if (keys <= sample_keys && bits_per_key_of(keys, lines) > most_bits_per_key)
+        return sample_rate(keys, lines, shape, rounds, 1);
     std::uint64_t filters = std::clamp<std::uint64_t>(sample_keys / std::max<std::uint64_t>(keys, 1), 1, 256);
     if (keys > sample_keys) {
         const double share = static_cast<double>(sample_keys) / static_cast<double>(keys);
