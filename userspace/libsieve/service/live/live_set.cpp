@@ -255,9 +255,7 @@ KeySet LiveSet::leaving(const EntryChange& change) const {
 
 Result<std::optional<Refusal>> LiveSet::guard_removal(const EntryChange& change) const {
     if (!options_.refuse_removal || change.removed.empty()) return std::nullopt;
-    const KeySet keys = leaving(change);
-    if (keys.empty()) return std::nullopt;
-    Status asked = options_.refuse_removal(keys);
+    Status asked = options_.refuse_removal([&] { return leaving(change); });
     if (asked) return std::nullopt;
     if (asked.error().kind != ErrorKind::lockout) return tl::unexpected(std::move(asked.error()));
     return Refusal{Guard::lockout, fmt::format("set {}: {}", name(), asked.error().message)};

@@ -97,8 +97,8 @@ struct RebuildOrder {
 // Has an unprivileged child make the image of a rebuild. Blocks for as long as building takes.
 [[nodiscard]] Result<Image> build_live_image(RebuildOrder order, const SandboxSettings& sandbox);
 
-// Error lockout if a table in force would drop, without these keys, what this host lives by.
-using RefuseRemoval = std::function<Status(const KeySet& keys)>;
+// Error lockout if a table in force would drop, without the keys that leave, what this host lives by.
+using RefuseRemoval = std::function<Status(const std::function<KeySet()>& leaving)>;
 
 struct LiveSetOptions {
     SetConfiguration set;

@@ -99,13 +99,14 @@ class Updater final : public LiveUpdater {
     Status start() {
         SIEVE_ASSIGN(const Protection protection, read_protection());
         const auto options_of = [&](const SetConfiguration& set) {
-            return LiveSetOptions{
-                set, protection,
-                something_is_in_force(kernel_, settings_.configuration, set.name) ||
-                    lets_packets_pass(settings_.configuration, set),
-                action_digest(settings_.configuration, set), [this, name = set.name](const KeySet& keys) {
-                    return refuse_removal(kernel_, settings_.configuration, name, keys, host_);
-                }};
+            return LiveSetOptions{set, protection,
+                                  something_is_in_force(kernel_, settings_.configuration, set.name) ||
+                                      lets_packets_pass(settings_.configuration, set),
+                                  action_digest(settings_.configuration, set),
+                                  [this, name = set.name](const std::function<KeySet()>& leaving) {
+                                      return refuse_removal(kernel_, settings_.configuration, name, leaving,
+                                                            host_);
+                                  }};
         };
         SIEVE_ASSIGN(LiveSet live, LiveSet::open(options_of(set_), kernel_, state_directory_, observer_));
         live_.emplace(std::move(live));

@@ -12,8 +12,9 @@
 namespace sieve::service::live {
 
 Status refuse_removal(control::Kernel& kernel, const Configuration& configuration, const std::string& set,
-                      const KeySet& keys, HostAddresses& host) {
+                      const std::function<KeySet()>& leaving, HostAddresses& host) {
     SIEVE_ASSIGN(const std::vector<kernel::Hook> hooks, control::hooks_of(kernel, {}));
+    std::optional<KeySet> keys;
     std::vector<sieve_key> entries;
     for (const kernel::Hook& hook : hooks) {
         if (!hook.speaks_our_version()) continue;
@@ -22,15 +23,18 @@ Status refuse_removal(control::Kernel& kernel, const Configuration& configuratio
         if (found == nullptr) continue;
         // In most tables, what goes is what would have been dropped.
         if (found->action != SIEVE_ACTION_PASS && !kernel.read_returning(hook)) continue;
-        if (entries.empty())
-            keys.for_each(0, keys.size(), [&](const sieve_key& key) { entries.push_back(key); });
+        if (!keys) {
+            keys = leaving();
+            keys->for_each(0, keys->size(), [&](const sieve_key& key) { entries.push_back(key); });
+        }
+        if (entries.empty()) return {};
         const InterfaceConfiguration* const entry = entry_for(configuration, hook.interface.name, hook.point);
         std::optional<EntrySafety> of_entry;
         control::Safety safety{.host = &host};
         if (entry != nullptr) safety = of_entry.emplace(configuration, *entry, safety).get();
         Status asked = control::refuse_lockout(
             kernel, hook,
-            {.map_id = found->map_id, .fields = keys.fields(), .entries = entries, .erased = true}, safety);
+            {.map_id = found->map_id, .fields = keys->fields(), .entries = entries, .erased = true}, safety);
         if (asked) continue;
         if (asked.error().kind == ErrorKind::lockout)
             asked.error().message = lockout_text(asked.error(), entry);
