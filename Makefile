@@ -235,8 +235,8 @@ $(B)/unit-tests: $(UNIT_OBJ) $(call libraries,$(UNIT_ROOMS))
 $(B)/service-tests: $(SERVICE_TEST_OBJ) $(SERVICE)
 	$(LINK) -lgtest $(SERVICE_LIBS) $(LIBS) -o $@
 
-# Real etcd and nginx.
-$(B)/fleet-tests: $(FLEET_TEST_OBJ) $(FLEET)
+# Real etcd and nginx, and servers that send what they should not.
+$(B)/fleet-tests: $(FLEET_TEST_OBJ) $(B)/tests/service/servers.o $(FLEET)
 	$(LINK) -lgtest $(FLEET_LIBS) $(SERVICE_LIBS) $(LIBS) -o $@
 
 $(B)/bpf-tests: $(KERN_OBJ) $(MEASURING) $(LIBSIEVE)

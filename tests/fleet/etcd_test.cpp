@@ -9,9 +9,18 @@
 
 #include "fleet/servers.hpp"
 #include "libsieve/fleet/servers/etcd_view.hpp"
+#include "service/servers.hpp"
 
 namespace sieve::fleet::test {
 namespace {
+
+using service::test::ScriptedServer;
+
+// A whole answer with this body.
+std::string answer_of(const std::string& body) {
+    return "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: " + std::to_string(body.size()) +
+           "\r\n\r\n" + body;
+}
 
 TEST(EtcdPrefix, EndsAfterItsLastKey) {
     EXPECT_EQ(end_of_prefix("/a/"), "/a0");
@@ -88,6 +97,36 @@ TEST(EtcdClientTest, SaysWhatIsNoEtcd) {
     const auto failed = EtcdClient(settings).read("/a");
     ASSERT_FALSE(failed);
     EXPECT_NE(failed.error().message.find("expected etcd"), std::string::npos) << failed.error().message;
+}
+
+// Such as a server that somebody has taken over: what has no revision, or is about other keys.
+TEST(EtcdClientTest, TakesNoAnswerToAnotherQuestion) {
+    for (const char* answer :
+         {"{}", "{\"kvs\":7}", R"({"header":{"revision":"5"},"kvs":[{"value":"e30="}]})",
+          R"({"header":{"revision":"5"},"kvs":[{"key":"L2IvYw==","value":"e30="}]})"}) { // "/b/c"
+        const ScriptedServer server(answer_of(answer));
+        EtcdSettings settings;
+        settings.endpoints = {server.url("")};
+        EtcdClient client(settings);
+        for (const auto& read : {client.read("/a/"), client.read_prefix("/a/")}) {
+            ASSERT_FALSE(read) << answer;
+            EXPECT_NE(read.error().message.find("expected etcd"), std::string::npos) << read.error().message;
+        }
+    }
+}
+
+// Whatever its values are.
+TEST(EtcdClientTest, AWatchMayBeOfAnyForm) {
+    for (const char* line : {R"({"result":7})", R"({"result":{"created":"x"}})",
+                             R"({"result":{"canceled":[]}})", R"({"result":{"events":{"kv":1}}})"}) {
+        const ScriptedServer server(answer_of(std::string(line) + '\n'));
+        EtcdSettings settings;
+        settings.endpoints = {server.url("")};
+        const auto end = EtcdClient(settings).watch("/a/", 1, std::chrono::seconds(60),
+                                                    [](std::int64_t, const auto&) { return true; });
+        ASSERT_TRUE(end) << end.error().message;
+        EXPECT_EQ(*end, WatchEnd::ended) << line;
+    }
 }
 
 TEST(EtcdClientTest, NeedsTheRightCertificates) {
@@ -220,6 +259,21 @@ TEST(EtcdViewTest, SurvivesLostData) {
     ASSERT_TRUE(view.sees({}));
     etcd.ctl("put /f/a 4");
     EXPECT_TRUE(view.sees({{"/f/a", "4"}}));
+}
+
+// It would be asked as fast as it answers.
+TEST(EtcdViewTest, WatchesThatEndAtOnceAreTrouble) {
+    const ScriptedServer server([](int connection, const std::string& request) {
+        const bool watch = request.find("/v3/watch") != std::string::npos;
+        service::test::send_all(connection,
+                                answer_of(watch ? "{\"result\":{\"created\":true,\"header\":{\"revision\":"
+                                                  "\"5\"}}}\n"
+                                                : R"({"header":{"revision":"5"}})"));
+    });
+    EtcdSettings settings;
+    settings.endpoints = {server.url("")};
+    Following view(settings);
+    EXPECT_TRUE(view.has_trouble());
 }
 
 // What a watch says that is asked for changes which etcd has compacted away, or has never had.

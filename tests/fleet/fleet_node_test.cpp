@@ -13,6 +13,7 @@
 #include "fleet/servers.hpp"
 #include "fleet/stand_in.hpp"
 #include "libsieve/fleet/fleet_status.hpp"
+#include "libsieve/fleet/manifest/publication.hpp"
 #include "libsieve/fleet/publish.hpp"
 #include "libsieve/fleet/servers/delta.hpp"
 #include "libsieve/fleet/servers/sha256.hpp"
@@ -103,6 +104,21 @@ TEST_F(FleetNodeTest, AChildThatDiesIsStartedAgain) {
     EXPECT_TRUE(await([&] { return is_current(); }));
     EXPECT_NE(log_.text().find("is started again: it was ended by signal 9"), std::string::npos)
         << log_.text();
+}
+
+// Any node may write the record of the rollout, and no message to the daemon is so long.
+TEST_F(FleetNodeTest, ALongReasonEndsNoFollower) {
+    publish_text("192.0.2.1\n");
+    EtcdClient client(access().etcd);
+    const auto published = read_publication(client, "edge", access().pinned);
+    ASSERT_TRUE(published) << published.error().message;
+    RolloutRecord record = *published->rollout;
+    record.state = RolloutState::halted;
+    record.why = std::string(std::size_t{1100} << 10, '!');
+    ASSERT_TRUE(*change_rollout(client, *published, record));
+    start();
+    EXPECT_TRUE(await([&] { return is_current(); }));
+    EXPECT_EQ(log_.text().find("has ended"), std::string::npos) << log_.text();
 }
 
 // The child without privileges can read the feed before, and nothing else beside it.

@@ -78,6 +78,11 @@ NodeTraffic read_traffic(FieldReader& from) {
     return traffic;
 }
 
+// As much of a sentence as is read on the other side. What others wrote may be longer than a message.
+std::string_view cut(std::string_view sentence) {
+    return sentence.substr(0, longest_sentence + 1);
+}
+
 std::string view_fields(const NodeView& view) {
     FieldWriter to;
     to.number(view.has_accepted ? 1 : 0);
@@ -124,9 +129,7 @@ std::string news_fields(const FollowerNews& news) {
     to.number(news.own_stage);
     to.number(news.rollout ? 1 + static_cast<std::uint64_t>(*news.rollout) : 0);
     to.number(news.stage);
-    to.text(news.why);
-    to.text(news.refusal);
-    to.text(news.etcd_trouble);
+    for (const std::string* text : {&news.why, &news.refusal, &news.etcd_trouble}) to.text(cut(*text));
     to.number(news.contact);
     return to.bytes();
 }
@@ -260,7 +263,7 @@ void RemoteNode::tell(const FollowerNews& news) {
 }
 
 void RemoteNode::say(service::LogLevel level, const std::string& sentence) {
-    (void)ask(question(Question::say, static_cast<std::uint64_t>(level), sentence));
+    (void)ask(question(Question::say, static_cast<std::uint64_t>(level), cut(sentence)));
 }
 
 void serve_node(int socket, Node& node, const std::string& fleet, std::span<const PublicKey> pinned) {

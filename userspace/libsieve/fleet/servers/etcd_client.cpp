@@ -2,6 +2,7 @@
 #include "libsieve/fleet/servers/etcd_client.hpp"
 
 #include <charconv>
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -40,6 +41,11 @@ std::int64_t number(const json& object, const char* name) {
     std::int64_t value = 0;
     std::from_chars(text.data(), text.data() + text.size(), value);
     return value;
+}
+
+bool is_true(const json& object, const char* name) {
+    const auto found = object.find(name);
+    return found != object.end() && found->is_boolean() && found->get<bool>();
 }
 
 std::string bytes(const json& object, const char* name) {
@@ -185,12 +191,22 @@ struct EtcdClient::State {
         token.clear(); // simple tokens are a member's own
     }
 
-    Result<EtcdKeys> range(json request) {
-        SIEVE_ASSIGN(const json answer, ask("/v3/kv/range", request));
+    // `is_asked_for`: whether such a key may be in the answer.
+    Result<EtcdKeys> range(const json& request, const std::function<bool(const std::string&)>& is_asked_for) {
+        const char* path = "/v3/kv/range";
+        SIEVE_ASSIGN(const json answer, ask(path, request));
         EtcdKeys keys;
         keys.revision = number(part(answer, "header"), "revision");
-        for (const json& pair : part(answer, "kvs")) keys.keys[bytes(pair, "key")] = value_of(pair);
-        return keys;
+        bool fits = keys.revision > 0;
+        for (const json& pair : part(answer, "kvs")) {
+            std::string key = bytes(pair, "key");
+            fits = fits && is_asked_for(key);
+            keys.keys[std::move(key)] = value_of(pair);
+        }
+        if (fits) return keys;
+        return bad_input(
+            fmt::format("{}: the answer has no revision or other keys, expected etcd's v3 gateway",
+                        service::displayed_url(url(path))));
     }
 };
 
@@ -201,11 +217,12 @@ EtcdClient& EtcdClient::operator=(EtcdClient&&) noexcept = default;
 EtcdClient::~EtcdClient() = default;
 
 Result<EtcdKeys> EtcdClient::read_prefix(const std::string& prefix) {
-    return state_->range({{"key", to_base64(prefix)}, {"range_end", to_base64(end_of_prefix(prefix))}});
+    return state_->range({{"key", to_base64(prefix)}, {"range_end", to_base64(end_of_prefix(prefix))}},
+                         [&](const std::string& key) { return key.starts_with(prefix); });
 }
 
 Result<EtcdKeys> EtcdClient::read(const std::string& key) {
-    return state_->range({{"key", to_base64(key)}});
+    return state_->range({{"key", to_base64(key)}}, [&](const std::string& other) { return other == key; });
 }
 
 Result<EtcdOutcome> EtcdClient::commit(const EtcdTransaction& transaction) {
@@ -218,8 +235,7 @@ Result<EtcdOutcome> EtcdClient::commit(const EtcdTransaction& transaction) {
     SIEVE_ASSIGN(const json answer, state_->ask("/v3/kv/txn", {{"compare", compare}, {"success", success}}));
     EtcdOutcome outcome;
     outcome.revision = number(part(answer, "header"), "revision");
-    const auto succeeded = answer.find("succeeded");
-    outcome.succeeded = succeeded != answer.end() && succeeded->is_boolean() && succeeded->get<bool>();
+    outcome.succeeded = is_true(answer, "succeeded");
     return outcome;
 }
 
@@ -272,8 +288,8 @@ class WatchLines {
         const json& result = part(value, "result");
         const std::int64_t now = number(part(result, "header"), "revision");
         if (number(result, "compact_revision") > 0) return finish(WatchEnd::compacted);
-        if (result.value("canceled", false)) return stop(printable(text(result, "cancel_reason")));
-        if (result.value("created", false)) return now + 1 >= revision_ || finish(WatchEnd::behind);
+        if (is_true(result, "canceled")) return stop(printable(text(result, "cancel_reason")));
+        if (is_true(result, "created")) return now + 1 >= revision_ || finish(WatchEnd::behind);
         std::vector<EtcdChange> changes;
         for (const json& event : part(result, "events")) {
             const json& pair = part(event, "kv");

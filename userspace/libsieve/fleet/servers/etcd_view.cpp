@@ -3,6 +3,7 @@
 
 #include "libsieve/util/random/chance.hpp"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -31,11 +32,17 @@ class View {
   private:
     Status read_and_watch() {
         SIEVE_ASSIGN(EtcdKeys keys, client_.read_prefix(prefix_));
-        failures_ = 0;
-        if (listener_.answered) listener_.answered();
+        if (cut_off_ < most_cut_off) {
+            failures_ = 0;
+            if (listener_.answered) listener_.answered();
+        }
         tell(std::move(keys));
         if (done_) return {};
-        const auto time = service::jittered(options_.longest_watch, chance());
+        // It is soon known of a watch that was cut off whether the next one lasts.
+        const auto longest = cut_off_ < most_cut_off
+                                 ? options_.longest_watch
+                                 : std::min(options_.longest_watch, options_.backoff.most);
+        const auto time = service::jittered(longest, chance());
         const auto began = std::chrono::steady_clock::now();
         const Result<WatchEnd> end =
             client_.watch(prefix_, keys_.revision + 1, time,
@@ -43,8 +50,15 @@ class View {
                               return apply(revision, changes);
                           });
         // A watch whose time is over was cut off by this side.
-        if (end || std::chrono::steady_clock::now() - began >= time) return {};
-        return tl::unexpected(end.error());
+        const auto lasted = std::chrono::steady_clock::now() - began;
+        if (!end && lasted < time) return tl::unexpected(end.error());
+        // Compaction and lost data end one. If each one ends at once, asking on would load this host and
+        // etcd.
+        cut_off_ = lasted < options_.backoff.first && !done_ ? cut_off_ + 1 : 0;
+        if (cut_off_ < most_cut_off) return {};
+        return bad_input(
+            "watches of etcd end as soon as they begin; expected a server, or a proxy, that lets "
+            "them last");
     }
 
     // The first reading is told; a later one if anything differs.
@@ -84,6 +98,8 @@ class View {
     const ViewListener& listener_;
     EtcdKeys keys_;
     unsigned failures_ = 0;
+    static constexpr unsigned most_cut_off = 2;
+    unsigned cut_off_ = 0; // watches in a row that ended at once
     bool told_ = false;
     bool done_ = false;
 };
