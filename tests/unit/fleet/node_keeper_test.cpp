@@ -267,6 +267,31 @@ TEST_F(NodeKeeperTest, ARefusedListLeavesWhatWasBefore) {
     EXPECT_EQ(keeper_->view().held, one);
 }
 
+// Somebody may publish for weeks what this host refuses.
+TEST_F(NodeKeeperTest, RefusedListsDoNotAddUp) {
+    const auto files = [&](const char* part) {
+        return std::distance(fs::directory_iterator(folder_ + part), fs::directory_iterator());
+    };
+    bring("one", "A");
+    for (int i = 0; i < 10; i++) {
+        const std::string content = "refused " + std::to_string(i);
+        publish(content);
+        switched_to(content);
+        let_look();
+        begin();
+        refuse("a guard refused it");
+        ASSERT_TRUE(await([&] { return source() == "one"; }));
+        let_look();
+        begin();
+        end("one", "A");
+        ASSERT_TRUE(await([&] { return keeper_->view().state == NodeState::failed; }));
+    }
+    // What is in force, what is wanted, and what was wanted before.
+    EXPECT_LE(files("/blobs"), 3);
+    EXPECT_LE(files("/manifests"), 3);
+    EXPECT_LE(files("/serials"), 3);
+}
+
 // Without the record, an older manifest could pass for a newer one.
 TEST_F(NodeKeeperTest, ARecordThatCannotBeReadIsNotForgotten) {
     publish("v1");

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -185,6 +186,11 @@ struct NodeKeeper::State {
             SIEVE_TRY(check_set(set, here->second));
             blobs[set.name] = set.digest;
         }
+        // Whatever becomes of it, manifests that never came into force do not add up.
+        std::set<std::string> needed;
+        for (const auto& [name, digest] : blobs) needed.insert(digest);
+        store.keep_only({manifest.digest, store.held(), store.current(), manifest.manifest.previous},
+                        std::move(needed));
         const std::map<std::string, std::string> before = store.sets_of(store.held());
         for (const ManifestSet& set : manifest.manifest.sets) {
             if (!blobs.contains(set.name)) continue;

@@ -148,9 +148,8 @@ std::string NodeStore::blob_path(const std::string& digest) const {
     return folder_ + "/blobs/" + digest;
 }
 
-void NodeStore::keep_only(const std::vector<std::string>& manifests) const {
+void NodeStore::keep_only(const std::vector<std::string>& manifests, std::set<std::string> named) const {
     std::error_code error;
-    std::set<std::string> named;
     std::vector<fs::path> gone;
     for (const auto& manifest : fs::directory_iterator(folder_ + "/manifests", error)) {
         if (std::ranges::find(manifests, manifest.path().filename().string()) == manifests.end()) {
@@ -164,7 +163,7 @@ void NodeStore::keep_only(const std::vector<std::string>& manifests) const {
         if (std::ranges::find(manifests, serial.path().filename().string()) == manifests.end())
             gone.push_back(serial.path());
     for (const auto& blob : fs::directory_iterator(folder_ + "/blobs", error))
-        if (!named.contains(blob.path().filename().string())) gone.push_back(blob.path());
+        if (!named.contains(blob.path().stem().string())) gone.push_back(blob.path());
     for (const fs::path& path : gone) fs::remove_all(path, error);
 }
 

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -50,8 +51,9 @@ class NodeStore {
 
     [[nodiscard]] const std::string& folder() const { return folder_; }
     [[nodiscard]] std::string blob_path(const std::string& digest) const;
-    // Removes the manifests that are not among these, and the blobs that none of these names.
-    void keep_only(const std::vector<std::string>& manifests) const;
+    // Removes the manifests that are not among these, and the blobs, whole or in part, that none of these
+    // names and that are not in `named`.
+    void keep_only(const std::vector<std::string>& manifests, std::set<std::string> named = {}) const;
 
   private:
     explicit NodeStore(std::string folder) : folder_(std::move(folder)) {}
