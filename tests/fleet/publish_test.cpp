@@ -205,8 +205,11 @@ TEST_F(PublishTest, PublishesNothingThatIsWrong) {
         }
     refused({tuned}, BlobKind::feed, ErrorKind::invalid_request, "how a feed is built");
     // Images carry secrets.
-    access_.store.url = "http://store.example/blobs";
-    refused({set("bad", "bad.txt")}, BlobKind::image, ErrorKind::invalid_request, "is not encrypted");
+    for (const char* url : {"http://store.example/blobs", "HTTP://store.example/blobs", "http:/store.example",
+                            "http://localhost.store.example/", "http://localhost@store.example/"}) {
+        access_.store.url = url;
+        refused({set("bad", "bad.txt")}, BlobKind::image, ErrorKind::invalid_request, "is not encrypted");
+    }
     access_.store = store_.settings("/closed");
     refused({set("bad", "bad.txt")}, {}, ErrorKind::bad_input, "answered 503");
     // A key that no node trusts.

@@ -5,13 +5,13 @@
 
 #include <array>
 #include <cerrno>
-#include <string_view>
 #include <utility>
 
 #include <fmt/core.h>
 
 #include "libsieve/fleet/manifest/manifest.hpp"
 #include "libsieve/service/download/credentials.hpp"
+#include "libsieve/service/download/url.hpp"
 #include "libsieve/util/files/secret_file.hpp"
 #include "libsieve/util/text/printable.hpp"
 
@@ -65,13 +65,11 @@ Result<FleetAccess> open_access(const service::FleetConfiguration& configuration
 }
 
 bool is_readable_on_the_way(const std::string& url) {
-    constexpr std::string_view scheme = "http://";
-    if (!url.starts_with(scheme)) return false;
-    const std::string_view rest = std::string_view(url).substr(scheme.size());
-    std::string_view host = rest.substr(0, rest.find_first_of("/?#"));
-    if (const std::size_t at = host.rfind('@'); at != std::string_view::npos) host.remove_prefix(at + 1);
-    for (const std::string_view own : {"localhost", "127.0.0.1", "[::1]"})
-        if (host == own || (host.starts_with(own) && host[own.size()] == ':')) return false;
+    // As libcurl understands it, which also takes HTTP:// and http:/.
+    const std::string server = service::server_of(url);
+    if (server.starts_with("https://")) return false;
+    for (const char* own : {"http://localhost:", "http://127.0.0.1:", "http://[::1]:"})
+        if (server.starts_with(own)) return false;
     return true;
 }
 
