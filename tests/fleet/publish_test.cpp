@@ -253,6 +253,43 @@ TEST_F(PublishTest, ReplacesAForgedManifestOnlyIfForced) {
     EXPECT_EQ(stored_manifest()["serial"], forced->manifest.manifest.serial);
 }
 
+// Nodes may write it, and it is nobody's signature: it neither holds up the next manifest nor costs the fleet
+// its other sets.
+TEST_F(PublishTest, ARecordOfTheRolloutThatIsNoneIsReplaced) {
+    const EtcdPaths paths("edge");
+    const auto spoil = [&] {
+        EtcdClient client(access_.etcd);
+        ASSERT_TRUE(client.commit({.puts = {{paths.rollout(), "{"}}}));
+    };
+    ASSERT_TRUE(publish_sets({set("bad", "bad.txt"), set("worse", "worse.txt")}));
+    spoil();
+    const auto held = hold_rollout(access_, Hold::pause);
+    ASSERT_FALSE(held);
+    EXPECT_NE(held.error().message.find("the next `xdp-sieve publish`"), std::string::npos)
+        << held.error().message;
+    folder_.write("bad.txt", "192.0.2.3\n");
+    for (const bool force : {false, true}) {
+        spoil();
+        const auto published = publish(access_, key_, {.sets = {set("bad", "bad.txt")}, .force = force}, {});
+        ASSERT_TRUE(published) << published.error().message;
+        EXPECT_EQ(published->manifest.manifest.sets.size(), 2U);
+    }
+    spoil();
+    const auto back = roll_back(access_, key_, "");
+    EXPECT_TRUE(back) << back.error().message;
+}
+
+TEST_F(PublishTest, AReportIsOfTheNodeWhoseKeyItHas) {
+    const EtcdPaths paths("edge");
+    EtcdClient client(access_.etcd);
+    const std::string report = report_text({.node = "n1"});
+    ASSERT_TRUE(client.commit({.puts = {{paths.node("n1"), report}, {paths.node("n2"), report}}}));
+    const auto status = read_fleet_status(client, access_);
+    ASSERT_TRUE(status) << status.error().message;
+    EXPECT_EQ(status->nodes.size(), 1U);
+    EXPECT_EQ(status->unreadable, std::vector<std::string>{"n2"});
+}
+
 TEST_F(PublishTest, KeepsOnlySoManyManifests) {
     std::string oldest;
     for (std::size_t i = 0; i < kept_manifests + 3; i++) {

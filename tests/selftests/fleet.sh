@@ -154,6 +154,8 @@ commands() {
     # Nobody follows, so the rollout goes nowhere, and what it covers stays what it is.
     refused_with 1 'the rollout is running, expected complete' \
         sieve fleet renew --fleet edge --config "$CONFIG" --key "$KEY"
+    refused_with 2 'soak 604801: expected 0 to 604800 seconds' sieve publish --fleet edge --config "$CONFIG" \
+        --key "$KEY" "bad=$WORK/one.txt" --soak 604801
     refused_with 2 'expected 1 to 3660 days' sieve fleet renew --fleet edge --config "$CONFIG" --key "$KEY" --valid 0
     chmod 644 "$KEY"
     refused_with 3 'others may read or write it' sieve publish --fleet edge --config "$CONFIG" --key "$KEY" \

@@ -89,6 +89,7 @@ TEST(Rollout, RecordsReadBack) {
     for (const char* wrong :
          {"", "{}", "[]", R"({"by":"","manifest":"x","since":1,"stage":1,"state":"running","why":""})"})
         EXPECT_FALSE(parse_rollout(wrong)) << wrong;
+    EXPECT_FALSE(parse_rollout(rollout_text({.manifest = record.manifest, .stage = most_stages})));
     std::string text = rollout_text(record);
     text.replace(text.find("halted"), 6, "haltet");
     EXPECT_FALSE(parse_rollout(text));
@@ -106,10 +107,12 @@ TEST(NodeReportTest, ReadsBack) {
                             .before = {10, 5, 1},
                             .after = {20, 6, 2},
                             .since = 5};
-    const auto read = parse_report(report_text(report));
+    const auto read = parse_report(report_text(report), "n1");
     ASSERT_TRUE(read) << read.error().message;
     EXPECT_EQ(*read, report);
-    for (const char* wrong : {"", "{}", "[1]", R"({"node":1})"}) EXPECT_FALSE(parse_report(wrong)) << wrong;
+    for (const char* wrong : {"", "{}", "[1]", R"({"node":1})"})
+        EXPECT_FALSE(parse_report(wrong, "n1")) << wrong;
+    EXPECT_FALSE(parse_report(report_text(report), "n2")) << "of another node";
 }
 
 } // namespace

@@ -18,9 +18,10 @@ Result<FleetStatus> read_fleet_status(EtcdClient& etcd, const FleetAccess& acces
         status.fault = std::move(published.error());
     SIEVE_ASSIGN(const EtcdKeys nodes, etcd.read_prefix(paths.nodes()));
     for (const auto& [key, value] : nodes.keys) {
-        Result<NodeReport> report = parse_report(value.value);
+        const std::string node = key.substr(paths.nodes().size());
+        Result<NodeReport> report = parse_report(value.value, node);
         if (!report) {
-            status.unreadable.push_back(key.substr(paths.nodes().size()));
+            status.unreadable.push_back(node);
             continue;
         }
         status.counts[report->state]++;

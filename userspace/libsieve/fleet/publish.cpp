@@ -41,7 +41,7 @@ Status check_way(const FleetAccess& access, const BlobSource& blob) {
 
 // What is published now. With `force`, a manifest that is not right only counts as something to replace.
 Result<Publication> present(EtcdClient& etcd, const FleetAccess& access, bool force) {
-    Result<Publication> publication = read_publication(etcd, access.fleet, access.pinned);
+    Result<Publication> publication = read_replaced(etcd, access.fleet, access.pinned);
     if (publication || !force) return publication;
     const EtcdPaths paths(access.fleet);
     SIEVE_ASSIGN(const EtcdKeys keys, etcd.read_prefix(paths.now()));
@@ -152,7 +152,7 @@ Result<SignedManifest> roll_back(const FleetAccess& access, const SigningKey& ke
                                  std::uint64_t valid) {
     SIEVE_TRY(check_key(access, key));
     EtcdClient etcd(access.etcd);
-    SIEVE_ASSIGN(const Publication before, read_publication(etcd, access.fleet, access.pinned));
+    SIEVE_ASSIGN(const Publication before, read_replaced(etcd, access.fleet, access.pinned));
     if (!before.manifest)
         return failure(ErrorKind::no, fmt::format("fleet {}: nothing is published", access.fleet));
     SIEVE_ASSIGN(const SignedManifest target, find_earlier(etcd, access, *before.manifest, to));

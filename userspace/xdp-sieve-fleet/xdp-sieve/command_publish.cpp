@@ -47,6 +47,9 @@ Result<fleet::PublishRequest> request_of(const PublishArguments& arguments, cons
     else if (!arguments.as.empty())
         return invalid_request(fmt::format("--as {}: expected image or feed", arguments.as));
     SIEVE_ASSIGN(request.rollout.stages, fleet::parse_stages(arguments.stages));
+    if (arguments.soak > fleet::longest_soak)
+        return invalid_request(
+            fmt::format("--soak {}: expected 0 to {} seconds", arguments.soak, fleet::longest_soak));
     request.rollout.soak_seconds = arguments.soak;
     if (!(arguments.most_jump >= 0 && arguments.most_jump <= 1))
         return invalid_request(

@@ -25,7 +25,6 @@ using nlohmann::json;
 
 constexpr std::uint32_t whole = 1000; // permille
 constexpr std::uint64_t version_without_times = 1;
-constexpr std::uint64_t longest_soak = 7 * 24 * 3600;
 
 constexpr std::string_view name_of(BlobKind kind) {
     return kind == BlobKind::image ? "image" : "feed";

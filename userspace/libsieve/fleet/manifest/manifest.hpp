@@ -23,6 +23,7 @@ namespace sieve::fleet {
 inline constexpr std::uint64_t manifest_version = 2;
 inline constexpr std::size_t most_stages = 16;
 inline constexpr std::size_t most_signatures = 16;
+inline constexpr std::uint32_t longest_soak = 7 * 24 * 3600; // seconds
 // Larger texts are no manifests: a table has at most a few dozen sets.
 inline constexpr std::size_t longest_manifest = std::size_t{256} << 10;
 // In seconds: how long new nodes may take a manifest that is not signed anew.

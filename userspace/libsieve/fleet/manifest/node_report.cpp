@@ -41,12 +41,13 @@ std::string report_text(const NodeReport& report) {
     return json_text(json(report), json_one_line);
 }
 
-Result<NodeReport> parse_report(const std::string& text) {
+Result<NodeReport> parse_report(const std::string& text, const std::string& node) {
     try {
-        return parse_json(text).get<NodeReport>();
-    } catch (const json::exception&) {
-        return bad_input("a node's report cannot be understood");
+        auto report = parse_json(text).get<NodeReport>();
+        if (report.node == node) return report;
+    } catch (const json::exception&) { // as below
     }
+    return bad_input("a node's report cannot be understood");
 }
 
 } // namespace sieve::fleet

@@ -48,7 +48,7 @@ struct NodeReport {
 };
 
 [[nodiscard]] std::string report_text(const NodeReport& report);
-// bad_input for a text that is none.
-[[nodiscard]] Result<NodeReport> parse_report(const std::string& text);
+// bad_input for a text that is none of this node.
+[[nodiscard]] Result<NodeReport> parse_report(const std::string& text, const std::string& node);
 
 } // namespace sieve::fleet

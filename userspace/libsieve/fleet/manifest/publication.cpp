@@ -35,14 +35,25 @@ std::uint64_t milliseconds_now() {
                                           .count());
 }
 
-Result<Publication> publication_in(const EtcdKeys& keys, const std::string& fleet,
-                                   std::span<const PublicKey> pinned) {
+namespace {
+
+Result<Publication> manifest_in(const EtcdKeys& keys, const std::string& fleet,
+                                std::span<const PublicKey> pinned) {
     const EtcdPaths paths(fleet);
     Publication publication;
     if (const auto found = keys.keys.find(paths.manifest()); found != keys.keys.end()) {
         SIEVE_ASSIGN(publication.manifest, open_envelope(found->second.value, fleet, pinned));
         publication.manifest_revision = found->second.modified;
     }
+    return publication;
+}
+
+} // namespace
+
+Result<Publication> publication_in(const EtcdKeys& keys, const std::string& fleet,
+                                   std::span<const PublicKey> pinned) {
+    const EtcdPaths paths(fleet);
+    SIEVE_ASSIGN(Publication publication, manifest_in(keys, fleet, pinned));
     if (const auto found = keys.keys.find(paths.rollout()); found != keys.keys.end()) {
         SIEVE_ASSIGN(publication.rollout, parse_rollout(found->second.value));
         publication.rollout_revision = found->second.modified;
@@ -54,6 +65,12 @@ Result<Publication> read_publication(EtcdClient& etcd, const std::string& fleet,
                                      std::span<const PublicKey> pinned) {
     SIEVE_ASSIGN(const EtcdKeys keys, etcd.read_prefix(EtcdPaths(fleet).now()));
     return publication_in(keys, fleet, pinned);
+}
+
+Result<Publication> read_replaced(EtcdClient& etcd, const std::string& fleet,
+                                  std::span<const PublicKey> pinned) {
+    SIEVE_ASSIGN(const EtcdKeys keys, etcd.read_prefix(EtcdPaths(fleet).now()));
+    return manifest_in(keys, fleet, pinned);
 }
 
 Result<SignedManifest> read_earlier(EtcdClient& etcd, const std::string& fleet,

@@ -30,6 +30,10 @@ struct Publication {
 [[nodiscard]] Result<Publication> read_publication(EtcdClient& etcd, const std::string& fleet,
                                                    std::span<const PublicKey> pinned);
 
+// For whoever replaces both keys: without the record, which need not be right.
+[[nodiscard]] Result<Publication> read_replaced(EtcdClient& etcd, const std::string& fleet,
+                                                std::span<const PublicKey> pinned);
+
 // An earlier manifest, which etcd keeps under its digest. bad_input if it is not kept, or not right.
 [[nodiscard]] Result<SignedManifest> read_earlier(EtcdClient& etcd, const std::string& fleet,
                                                   std::span<const PublicKey> pinned,

@@ -56,13 +56,17 @@ std::string rollout_text(const RolloutRecord& record) {
 }
 
 Result<RolloutRecord> parse_rollout(const std::string& text) {
-    const auto fault = [] { return bad_input("the record of the rollout cannot be understood"); };
+    const auto fault = [] {
+        return bad_input("the record of the rollout cannot be understood; the next `xdp-sieve publish` or "
+                         "`xdp-sieve fleet rollback` replaces it");
+    };
     const json value = parse_json(text);
     if (!value.is_object()) return fault();
     for (const char* name : {"by", "manifest", "state", "why"})
         if (!value.contains(name) || !value[name].is_string()) return fault();
     for (const char* name : {"since", "stage"})
         if (!value.contains(name) || !value[name].is_number_unsigned()) return fault();
+    if (value["stage"].get<std::uint64_t>() >= most_stages) return fault();
     const auto& word = value["state"].get_ref<const std::string&>();
     const auto* state =
         std::ranges::find_if(state_names, [&](const auto& known) { return word == known.second; });

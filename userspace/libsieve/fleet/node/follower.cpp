@@ -313,7 +313,8 @@ struct Follower::State {
         if (!read) return;
         std::vector<NodeReport> nodes;
         for (const auto& [key, value] : read->keys)
-            if (Result<NodeReport> one = parse_report(value.value)) nodes.push_back(std::move(*one));
+            if (Result<NodeReport> one = parse_report(value.value, key.substr(paths.nodes().size())))
+                nodes.push_back(std::move(*one));
         StageHealth found = stage_health(*news.manifest, *news.rollout, nodes);
         if (found.health == Health::unwell)
             return propose(news, stopped(*news.manifest, *news.rollout, found.why));
