@@ -265,6 +265,10 @@ wrong() {
     publish --again "bad=$WORK/one.txt" # heals it
     await current
     has_stranger pass
+    # Friends, which this node would drop.
+    publish "bad=$WORK/two.txt,action=pass"
+    await node_says 'the manifest says pass, and this node is configured to drop'
+    has_stranger pass
     # A list that a guard refuses.
     printf '%s\n' "$IN4" >"$WORK/own.txt"
     publish "bad=$WORK/own.txt"

@@ -8,12 +8,28 @@
 
 namespace sieve::fleet {
 
+namespace {
+
+std::string action_here(const service::Configuration& configuration, const service::SetConfiguration& set) {
+    if (set.action) return control::action_name(set.action->action);
+    std::string action;
+    for (const service::InterfaceConfiguration& entry : configuration.interfaces) {
+        if (std::ranges::find(entry.sets, set.name) == entry.sets.end()) continue;
+        const std::string here = control::action_name(control::natural_action(entry.default_action).action);
+        if (!action.empty() && action != here) return action + " and " + here;
+        action = here;
+    }
+    return action;
+}
+
+} // namespace
+
 std::map<std::string, LocalSet> HostNode::sets() const {
     const service::watching::StatisticsCopy record = statistics_.record();
     std::map<std::string, LocalSet> sets;
     for (const service::SetConfiguration& set : record.configuration.sets) {
         LocalSet& local = sets[set.name];
-        if (set.action) local.action = control::action_name(set.action->action);
+        local.action = action_here(record.configuration, set);
         local.in_place = service::live::is_live(set);
         const auto found = record.sets.find(set.name);
         if (found == record.sets.end()) continue;
