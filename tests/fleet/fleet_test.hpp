@@ -97,6 +97,7 @@ class FleetTest : public testing::Test {
         settings.labels = std::move(labels);
         settings.report = std::chrono::milliseconds(300);
         settings.poll_idle = std::chrono::milliseconds(50);
+        settings.ask_again = std::chrono::milliseconds(100);
         settings.health_interval = std::chrono::milliseconds(100);
         settings.view.backoff = {.first = std::chrono::milliseconds(20),
                                  .most = std::chrono::milliseconds(100)};

@@ -134,6 +134,17 @@ TEST_F(FleetTest, RefusesWhatIsNotRight) {
     EXPECT_TRUE(all_have(list("two")));
 }
 
+// Such as a disk that is full: nobody publishes again for it.
+TEST_F(FleetTest, WhatTheHostCannotWriteDownIsTriedAgain) {
+    const std::string record = "nodes/n/accepted.json";
+    folder_.shell("mkdir -p " + record);
+    add_node("n");
+    ASSERT_TRUE(publish_text(list("one")));
+    ASSERT_TRUE(says("n", NodeState::refused, "accepted.json"));
+    folder_.shell("rmdir " + record);
+    EXPECT_TRUE(await([&] { return all_have(list("one")); }));
+}
+
 TEST_F(FleetTest, AwayIsHarmless) {
     Machine& node = add_node("n");
     ASSERT_TRUE(publish_text(list("one")));

@@ -32,8 +32,6 @@ using service::LogLevel;
 
 // Of the time between two reports: a node that missed two of them is away.
 constexpr int lease_reports = 3;
-// Until etcd is asked again for what it could not tell.
-constexpr std::chrono::seconds ask_again{5};
 
 } // namespace
 
@@ -177,7 +175,10 @@ struct Follower::State {
         retry.reset();
         if (!published) return;
         const Status done = *published ? take_turn(**published) : tl::unexpected(published->error());
-        if (!done) (void)refuse(NextStep::refused, done.error().message);
+        if (done) return;
+        (void)refuse(NextStep::refused, done.error().message);
+        // It may be this host that is not right, such as a disk that is full.
+        if (*published) retry = Clock::now() + settings.ask_again;
     }
 
     Status refuse(NextStep how, const std::string& why) {
@@ -197,7 +198,7 @@ struct Follower::State {
         const SignedManifest& manifest = *news.manifest;
         if (Status accepted = node.accept(manifest); !accepted) {
             if (accepted.error().kind != ErrorKind::no) return accepted;
-            retry = Clock::now() + ask_again; // by another time of day
+            retry = Clock::now() + settings.ask_again; // by another time of day
             // No fault of the rollout's: the nodes that have the manifest go on with it.
             return refuse(NextStep::not_valid, accepted.error().message);
         }
@@ -212,7 +213,6 @@ struct Follower::State {
             return to(NextStep::nothing);
         const Result<SignedManifest> earlier =
             read_earlier(etcd, access.fleet, access.pinned, manifest.manifest.previous);
-        if (!earlier) retry = Clock::now() + ask_again;
         if (!earlier) return tl::unexpected(earlier.error());
         return bring_in(*earlier);
     }

@@ -27,6 +27,8 @@ struct FollowerSettings {
     // How often the node is looked at while it brings a manifest in, and otherwise.
     std::chrono::milliseconds poll_busy{20};
     std::chrono::milliseconds poll_idle{1000};
+    // Until what could not be done about what is published is tried again.
+    std::chrono::milliseconds ask_again{std::chrono::seconds(5)};
     // How often one of a few nodes looks whether a stage is healthy.
     std::chrono::milliseconds health_interval{1000};
     ViewOptions view{};
