@@ -190,6 +190,26 @@ END
     has_stranger drop
 }
 
+# A reload takes a key that is there by now, or another one under the same name.
+exchanged() {
+    fresh
+    publish "bad=$WORK/one.txt"
+    mv "$KEY.pub" "$KEY.pub.away"
+    start
+    says 'fleet edge is not followed: .*edge.key.pub: cannot be read'
+    mv "$KEY.pub.away" "$KEY.pub"
+    kill -HUP "$daemon"
+    await current
+    rm "$KEY" "$KEY.pub"
+    sieve -q fleet keygen --key "$KEY"
+    kill -HUP "$daemon"
+    await node_says 'which is not pinned here'
+    has_stranger pass
+    publish --force "bad=$WORK/two.txt"
+    await current
+    has_stranger drop
+}
+
 # Servers that are away, or come back without their data, change nothing; what follows heals.
 away() {
     fresh
@@ -405,6 +425,7 @@ ktap_run \
     "only the package xdp-sieve-fleet has a fleet" package \
     "keys, publishing, status, pause and rollback" commands \
     "a node follows" follows \
+    "a reload takes what the files of keys hold" exchanged \
     "servers that are away change nothing" away \
     "what is not right is refused" wrong \
     "the sets of a manifest come together or not at all" together \

@@ -92,7 +92,7 @@ class FleetPart {
 
     // Filtering goes on without the fleet, whatever is wrong with it.
     void follow(const service::Configuration& configuration) {
-        if (followed_ == configuration.fleet) {
+        if (followed_ == configuration.fleet && (!followed_ || (fleet_ && !fleet_->is_outdated()))) {
             if (fleet_) fleet_->look_again();
             return;
         }

@@ -20,6 +20,8 @@ class FleetFollower {
     virtual ~FleetFollower() = default;
     // The configuration may have other sets now.
     virtual void look_again() = 0;
+    // Whether a file that [fleet] names, of a key or a certificate, say, holds something else by now.
+    [[nodiscard]] virtual bool is_outdated() const = 0;
 };
 
 struct FleetSupport {
