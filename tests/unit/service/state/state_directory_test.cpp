@@ -137,6 +137,18 @@ TEST_F(StateDirectoryTest, WhatWasStagedOnlyIsDiscarded) {
     EXPECT_EQ(state.read("bad", remark())->identity, kept.identity);
 }
 
+// A refresh stages an image while a cycle writes down that the set has another action.
+TEST_F(StateDirectoryTest, WhatIsStagedOutlastsTheRecordOfTheLastImage) {
+    const StateDirectory state = open();
+    const SetRecord last = keep(state, "bad", {"192.0.2.1"});
+    const SetRecord next = stage(state, "bad", {"192.0.2.2"});
+    ASSERT_TRUE(state.commit("bad", last));
+    EXPECT_EQ(names("bad").size(), 5U);
+    ASSERT_TRUE(state.commit("bad", next));
+    EXPECT_EQ(names("bad"),
+              (std::vector<std::string>{next.identity + ".list", next.identity + ".sieve", "record.json"}));
+}
+
 TEST_F(StateDirectoryTest, KeepsTheKeysOfAVerifiedSet) {
     const StateDirectory state = open();
     const SetRecord kept = keep(state, "bad", {"192.0.2.1"}, true);

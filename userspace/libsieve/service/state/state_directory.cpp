@@ -666,7 +666,8 @@ Status StateDirectory::stage(const std::string& set, Image& image, int list,
         if (exact.empty()) return {};
         return write_exact(exact, folder + '/' + identity + ".exact");
     };
-    return into_directory_or_spare([&](const std::string& root) -> Status {
+    note_staged(set, identity);
+    Status done = into_directory_or_spare([&](const std::string& root) -> Status {
         const std::string folder = folder_in(root, set);
         SIEVE_TRY(make_set_folder(root, set));
         Status staged = stage_in(folder);
@@ -676,6 +677,20 @@ Status StateDirectory::stage(const std::string& set, Image& image, int list,
                 std::filesystem::remove(folder + '/' + identity + kind, error);
         return staged;
     });
+    if (!done) forget_staged(set, identity);
+    return done;
+}
+
+void StateDirectory::note_staged(const std::string& set, const std::string& identity) const {
+    const std::lock_guard guard(staged_->mutex);
+    staged_->identities[set] = identity;
+}
+
+void StateDirectory::forget_staged(const std::string& set, const std::string& identity) const {
+    const std::lock_guard guard(staged_->mutex);
+    const auto found = staged_->identities.find(set);
+    if (found != staged_->identities.end() && (identity.empty() || found->second == identity))
+        staged_->identities.erase(found);
 }
 
 Status StateDirectory::commit(const std::string& set, const SetRecord& record) const {
@@ -706,6 +721,7 @@ Status StateDirectory::put_record(const std::string& set, const SetRecord& recor
         SIEVE_TRY(put(spare));
     else
         SIEVE_TRY(into_directory_or_spare(put));
+    forget_staged(set, record.identity);
     remove_unnamed(set, record.identity);
     return {};
 }
@@ -737,10 +753,15 @@ Status StateDirectory::complete_commit(const std::string& root) const {
     return {};
 }
 
-// Removes the files of the set's images that no record and not this identity names.
+// Removes the files of the set's images that no record and not this identity names, and that are not staged.
 void StateDirectory::remove_unnamed(const std::string& set, const std::string& identity) const {
     std::vector<std::string> named;
     if (!identity.empty()) named.push_back(identity + '.');
+    {
+        const std::lock_guard guard(staged_->mutex);
+        const auto staged = staged_->identities.find(set);
+        if (staged != staged_->identities.end()) named.push_back(staged->second + '.');
+    }
     for (const std::string& root : roots()) {
         const auto text = read_small_file(folder_in(root, set) + "/record.json", longest_record);
         if (!text) return; // it may name any of these files
@@ -760,6 +781,7 @@ void StateDirectory::remove_unnamed(const std::string& set, const std::string& i
 }
 
 void StateDirectory::discard_staged(const std::string& set) const {
+    forget_staged(set, {});
     remove_unnamed(set, {});
 }
 

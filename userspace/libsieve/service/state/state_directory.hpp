@@ -159,7 +159,7 @@ class StateDirectory {
     // -1; `exact` are the keys for verification, if any.
     [[nodiscard]] Status stage(const std::string& set, Image& image, int list,
                                std::span<const sieve_key> exact) const;
-    // Makes the record the last good one, and removes the files of all others.
+    // Makes the record the last good one, and removes the files of all others, but for what is staged.
     [[nodiscard]] Status commit(const std::string& set, const SetRecord& record) const;
     // The same for several sets at once: after a crash, open() finds all of these records or none.
     [[nodiscard]] Status commit(const std::map<std::string, SetRecord>& records) const;
@@ -176,6 +176,15 @@ class StateDirectory {
     [[nodiscard]] Status keep_hooks(const std::vector<ManagedHook>& hooks) const;
 
   private:
+    // Images of sets that were staged last, and are neither committed nor discarded: nobody else removes
+    // them.
+    struct Staged {
+        std::mutex mutex;
+        std::map<std::string, std::string> identities;
+    };
+    void note_staged(const std::string& set, const std::string& identity) const;
+    void forget_staged(const std::string& set, const std::string& identity) const;
+
     // The files of keys for verification that were found whole, by set.
     struct WholeKeys {
         std::mutex mutex;
@@ -226,6 +235,7 @@ class StateDirectory {
     std::string path_;
     StateSettings settings_;
     std::unique_ptr<Hold> hold_ = std::make_unique<Hold>();
+    std::unique_ptr<Staged> staged_ = std::make_unique<Staged>();
     std::unique_ptr<WholeKeys> whole_keys_ = std::make_unique<WholeKeys>();
 };
 
