@@ -267,6 +267,50 @@ TEST_F(NodeKeeperTest, ARefusedListLeavesWhatWasBefore) {
     EXPECT_EQ(keeper_->view().held, one);
 }
 
+// A reload has it look again. The visit that is to judge the manifest has not ended, and none has failed.
+TEST_F(NodeKeeperTest, AnInterruptionAfterTheSwitchJudgesNothing) {
+    bring("one", "A");
+    const std::string two = publish("two");
+    switched_to("two");
+    let_look();
+    keeper_->look_again();
+    let_look();
+    EXPECT_EQ(source(), "two");
+    EXPECT_EQ(keeper_->view().error, "");
+    begin();
+    run({"B"});
+    end("two", "B");
+    EXPECT_TRUE(comes(two));
+    // The next visit is under way already when the keeper looks again.
+    publish("three");
+    switched_to("three");
+    let_look();
+    begin();
+    daemon_.step([](auto& sets, FiltersInForce&) {
+        sets["bad"].ended = sets["bad"].begun++;
+        sets["bad"].contents = {digest_of("three")};
+    });
+    keeper_->look_again();
+    let_look();
+    EXPECT_EQ(keeper_->view().error, "");
+    run({"C"});
+    end("three", "C");
+    EXPECT_TRUE(comes(last_.digest));
+    // What the visit finds after an interruption counts all the same.
+    publish("four");
+    switched_to("four");
+    let_look();
+    begin();
+    keeper_->look_again();
+    let_look();
+    refuse("a guard refused it");
+    ASSERT_TRUE(await([&] { return source() == "three"; }));
+    begin();
+    end("three", "C");
+    ASSERT_TRUE(await([&] { return keeper_->view().state == NodeState::failed; }));
+    EXPECT_EQ(keeper_->view().error, "a guard refused it");
+}
+
 // Somebody may publish for weeks what this host refuses.
 TEST_F(NodeKeeperTest, RefusedListsDoNotAddUp) {
     const auto files = [&](const char* part) {

@@ -89,6 +89,12 @@ struct NodeKeeper::State {
 
     std::thread worker;
 
+    // The worker's own.
+    // By set, the first visit to its sources that is sure to have begun after a switch.
+    using Visits = std::map<std::string, std::uint64_t>;
+    std::string switched_to; // what it is not known of yet whether it comes into force
+    Visits after_switch;
+
     // True: something else is to be done.
     [[nodiscard]] bool wait(std::optional<std::chrono::milliseconds> time) const {
         pollfd one{event.get(), POLLIN, 0};
@@ -107,7 +113,7 @@ struct NodeKeeper::State {
 
     void work() {
         if (const std::string held = store.held(); !held.empty() && held == store.current())
-            if (await(store.sets_of(held), false)) found_in_force(held);
+            if (await(store.sets_of(held), {})) found_in_force(held);
         unsigned failed_in_a_row = 0;
         std::optional<std::chrono::milliseconds> retry;
         for (;;) {
@@ -206,19 +212,27 @@ struct NodeKeeper::State {
             count_traffic(When::before);
             found_in_force({});
             SIEVE_TRY(store.switch_to(manifest));
+            switched_to = manifest.digest;
+            after_switch = next_visits();
         }
+        // Or it was interrupted after its switch.
+        const bool is_fresh = switched_to == manifest.digest;
         const std::string held = store.held();
-        if (Status came = await(blobs, switches); !came) {
-            // All sets of a manifest, or none. Something newer decides by itself.
-            if (held.empty() || held == manifest.digest || is_interrupted()) return came;
+        Status came = await(blobs, is_fresh ? after_switch : Visits());
+        // Something newer decides by itself.
+        if (!came && is_interrupted()) return came;
+        switched_to.clear();
+        if (!came) {
+            // All sets of a manifest, or none.
+            if (held.empty() || held == manifest.digest) return came;
             SIEVE_TRY(store.switch_back(held));
-            if (await(store.sets_of(held), true)) {
+            if (await(store.sets_of(held), next_visits())) {
                 count_traffic(When::after);
                 found_in_force(held);
             }
             return came;
         }
-        if (switches) count_traffic(When::after);
+        if (is_fresh) count_traffic(When::after);
         if (held != manifest.digest) SIEVE_TRY(store.hold(manifest.digest));
         if (found_in_force(manifest.digest))
             log.notice(fmt::format("fleet: manifest {} is in force", brief(manifest.digest)));
@@ -260,9 +274,15 @@ struct NodeKeeper::State {
         return {};
     }
 
+    [[nodiscard]] Visits next_visits() const {
+        Visits next;
+        for (const auto& [name, set] : node.sets()) next[name] = set.begun + 1;
+        return next;
+    }
+
     // What must come about for the sets with these blobs. Called after the switch, if there is one.
     [[nodiscard]] Result<Expectations> expect(const std::map<std::string, std::string>& blobs,
-                                              bool switched) const {
+                                              const Visits& after) const {
         Expectations expected;
         const std::map<std::string, LocalSet> local = node.sets();
         for (const auto& [name, digest] : blobs) {
@@ -271,14 +291,15 @@ struct NodeKeeper::State {
             Expected& one = expected[name];
             SIEVE_ASSIGN(one.content, content_digest(store.blob_path(digest)));
             one.settled = std::max<std::uint64_t>(1, here->second.begun);
-            one.judged = switched ? here->second.begun + 1 : one.settled;
+            const auto first = after.find(name);
+            one.judged = first == after.end() ? one.settled : std::min(first->second, here->second.begun + 1);
         }
         return expected;
     }
 
     // Waits until the sets with these blobs are in force: for the daemon, and then for the kernel.
-    [[nodiscard]] Status await(const std::map<std::string, std::string>& blobs, bool switched) const {
-        SIEVE_ASSIGN(const Expectations expected, expect(blobs, switched));
+    [[nodiscard]] Status await(const std::map<std::string, std::string>& blobs, const Visits& after) const {
+        SIEVE_ASSIGN(const Expectations expected, expect(blobs, after));
         const auto deadline = Clock::now() + settings.patience;
         for (;;) {
             SIEVE_ASSIGN(const bool visited, were_visited(expected));
@@ -307,6 +328,7 @@ struct NodeKeeper::State {
             all = false;
             if (set.ended < wanted.judged) continue;
             if (!set.trouble.empty()) return bad_input(set.trouble);
+            if (has_it) continue; // a later visit is under way
             return bad_input(
                 fmt::format("set {}: does not read the fleet's file, expected {}/current/{} among its "
                             "sources",
