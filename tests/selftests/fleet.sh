@@ -292,8 +292,8 @@ wrong() {
     # A list that a guard refuses.
     printf '%s\n' "$IN4" >"$WORK/own.txt"
     publish "bad=$WORK/own.txt"
-    await node_is failed
-    node error | grep -q 'own address' || fail "$(node error)"
+    await node_says 'own address'
+    node_is failed
     await page_says failed
     verdicts <<<"drop udp $MEMBER $IN4 1 2"
 }
