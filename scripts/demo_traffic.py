@@ -29,7 +29,7 @@ GROUPS = {
 }
 PER_GROUP = 600
 FLOWS = 50000  # on each list
-CANDIDATES = 60000  # non-members to try: no address is mistaken, and few flows are
+CANDIDATES = 30000  # non-members to try: no address is mistaken, and few flows are
 HOST_V6 = "2001:db8::2"
 
 
