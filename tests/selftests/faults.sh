@@ -10,7 +10,7 @@
 setup
 [ -x "$BUILD/selftests/inject" ] || skip_all "inject is not built: make -C tests/selftests"
 exec {progress}>&2
-read -ra choice <<<"${FAULTS---sample ${FAULT_PLACES:-5}}"
+read -ra choice <<<"${FAULTS---sample ${FAULT_PLACES:-2}}"
 
 faults() {
     local work
