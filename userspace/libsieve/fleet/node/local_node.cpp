@@ -10,6 +10,8 @@ namespace sieve::fleet {
 
 namespace {
 
+// What the set does on this host: what its configuration names, or else what the interfaces that have it make
+// of it. Two interfaces with different defaults give both names, which no manifest has.
 std::string action_here(const service::Configuration& configuration, const service::SetConfiguration& set) {
     if (set.action) return control::action_name(set.action->action);
     std::string action;
