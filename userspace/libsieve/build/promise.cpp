@@ -14,13 +14,6 @@ namespace {
 constexpr std::uint64_t least_keys_to_compare = 4096;
 constexpr double most_excess = 1.5;
 constexpr double most_deviations = 6;
-// The most volatile filter (blocked, one choice) of 4096 keys at 32 bits a key got 2.2 times the predicted
-// rate in the worst of 20 builds.
-constexpr double most_times_predicted = 8;
-// A single unlucky line, such as one with an overfull bucket, may match so large a share of the hashes that
-// are looked up in it. A rate that one of them explains proves nothing. With 56 bits a key, one counting
-// filter of 4500 keys in about a thousand had ten times its predicted rate for this reason.
-constexpr double unlucky_share = 1.0 / 256;
 
 bool is_far_above_prediction(const Image& image, const BuildReport& report) {
     const double expected = report.expected_fpr;

@@ -1035,9 +1035,6 @@ Status check_header(const Image& image, const Image& own, const Material& materi
     return check_same<std::uint64_t>("questions of its exceptions", file.excluded, questions);
 }
 
-constexpr double many_times = 8;
-constexpr double unlucky_line = 1.0 / 256; // of the hashes that are looked up in it
-
 // The rate by its bits, as it was predicted, and by random keys.
 Status check_rates(const Image& image, const Filled& own, const Material& material, std::uint64_t seed) {
     BuildReport report = own.report;
@@ -1049,8 +1046,8 @@ Status check_rates(const Image& image, const Filled& own, const Material& materi
     report.measured_trials = measured.trials;
     // The promise leaves small filters out, whose rates differ much from each other. A builder's never exceed
     // a few times the prediction and what a few unlucky lines make up.
-    const double most =
-        many_times * (report.predicted_fpr + unlucky_line / static_cast<double>(image.filter().size()));
+    const double most = most_times_predicted *
+                        (report.predicted_fpr + unlucky_share / static_cast<double>(image.filter().size()));
     if (report.expected_fpr > most)
         return differs("rate", fmt::format("{:.3g}", report.expected_fpr),
                        fmt::format("at most {:.3g}", most));
