@@ -136,6 +136,7 @@ void compare(std::size_t addresses, int rounds) {
 
 int main(int argc, char** argv) {
     if (const auto done = run_as_child(argc, argv)) return *done;
+    std::setvbuf(stdout, nullptr, _IOLBF, 0); // a size takes minutes, also into a pipe
     int rounds = 9;
     std::vector<std::size_t> sizes;
     for (int i = 1; i < argc; i++)
