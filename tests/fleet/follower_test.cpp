@@ -33,6 +33,27 @@ TEST_F(FleetTest, NodesFollowAndReport) {
     EXPECT_TRUE(await([&] { return all_have(list("three")); }));
 }
 
+// A machine that was cloned with its name.
+TEST_F(FleetTest, TwoHostsWithOneNameAreTold) {
+    Machine& first = add_node("n");
+    ASSERT_TRUE(publish_text(list("one")));
+    ASSERT_TRUE(await([&] { return all_have(list("one")); }));
+    const auto is_told = [&] {
+        return first.log.text().find("fleet: somebody else reports as node n, too") != std::string::npos;
+    };
+    first.kill();
+    first.start();
+    ASSERT_TRUE(publish_text(list("two")));
+    ASSERT_TRUE(await([&] { return all_have(list("two")); }));
+    EXPECT_FALSE(is_told()) << "it was here before";
+    EtcdClient client(access_.etcd);
+    const std::string key = EtcdPaths("edge").node("n");
+    ASSERT_TRUE(client.commit({.puts = {{key, client.read(key)->keys.at(key).value}}}));
+    ASSERT_TRUE(publish_text(list("three")));
+    EXPECT_TRUE(await(is_told));
+    EXPECT_TRUE(says("n", NodeState::in_force, ""));
+}
+
 TEST_F(FleetTest, StagesFollowOneAnother) {
     Machine& canary = add_node("c", {"canary"});
     add_node("a");

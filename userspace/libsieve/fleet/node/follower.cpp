@@ -368,19 +368,44 @@ struct Follower::State {
         if (!granted) return false;
         lease = *granted;
         reported.clear(); // what had the old lease is gone
+        report_revision = 0;
         return put_report(report_text(report));
     }
 
     bool put_report(const std::string& text) {
         if (text == reported) return true;
-        const EtcdPaths paths(settings.access.fleet);
-        if (!etcd.commit({.puts = {{paths.node(settings.access.node), text, lease}}})) return false;
+        const std::string key = EtcdPaths(settings.access.fleet).node(settings.access.node);
+        EtcdTransaction put{.puts = {{key, text, lease}}};
+        if (const std::int64_t before = std::exchange(report_revision, 0); before != 0)
+            put.conditions.push_back({key, before});
+        Result<EtcdOutcome> outcome = etcd.commit(put);
+        if (outcome && !outcome->succeeded) {
+            look_for_twin(key);
+            put.conditions.clear();
+            outcome = etcd.commit(put);
+        }
+        if (!outcome) return false;
+        report_revision = outcome->revision;
         note_contact();
         reported = text;
         return true;
     }
 
+    // Each of two hosts with one name hides the other from `fleet status` and from the rollout. A report
+    // whose answer got lost has this node's lease.
+    void look_for_twin(const std::string& key) {
+        const Result<EtcdKeys> now = etcd.read(key);
+        if (!now || !now->keys.contains(key) || now->keys.at(key).lease == lease) return;
+        if (std::exchange(told_of_twin, true)) return;
+        node.say(LogLevel::warning,
+                 fmt::format("fleet: somebody else reports as node {}, too; expected a name that no other "
+                             "host of the fleet has",
+                             settings.access.node));
+    }
+
     std::string sent_essence;
+    std::int64_t report_revision = 0; // of this node's last report; 0: not known
+    bool told_of_twin = false;
 };
 
 Result<std::unique_ptr<Follower>> Follower::start(FollowerSettings settings, Node& node) {
