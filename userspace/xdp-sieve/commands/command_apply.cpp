@@ -24,7 +24,6 @@
 #include "libsieve/service/live/range_set_configuration.hpp"
 #include "libsieve/service/reconcile/cycle.hpp"
 #include "libsieve/service/reconcile/list_owner.hpp"
-#include "libsieve/service/reconcile/lockout.hpp"
 #include "libsieve/util/text/json_text.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 #include "xdp-sieve/arguments/safety_arguments.hpp"
@@ -116,9 +115,8 @@ Result<Exit> run_diff(const ApplyArguments& arguments, const service::Configurat
     control::RealKernel kernel;
     SIEVE_ASSIGN(const std::vector<service::ManagedHook> managed, state.hooks(observer(context).remark));
     SIEVE_ASSIGN(const service::Pauses pauses, service::read_pauses(state.path()));
-    service::ReconcilePlan plan =
+    const service::ReconcilePlan plan =
         service::make_plan(kernel, configuration, service::wanted_versions(surveys), managed, pauses);
-    service::refuse_lockouts(plan, surveys, state);
     if (const std::optional<Error> error = service::first_failure(surveys, plan))
         return tl::unexpected(*error);
     nlohmann::json out = {{"configuration", arguments.path},

@@ -613,7 +613,7 @@ TEST_F(DaemonTest, AConfigurationThatLocksAnAdministratorOutIsRefusedAndSeen) {
     host.addresses = {test::host_address("203.0.113.5", "an administrator's session (TCP port 22)")};
     HostAddress& session = host.addresses[0];
     session.role = control::HostRole::session;
-    session.interface = session.session_through = "eth0";
+    session.interface = "eth0";
     configure_allowlist();
     const auto is_refused = [this] {
         until_said(
@@ -645,7 +645,7 @@ TEST_F(DaemonTest, ATableInForceStaysUntilTheNextOneHasBeenAsked) {
     log.forget();
     host.addresses = {test::host_address("203.0.113.5", "an administrator's session (TCP port 22)")};
     host.addresses[0].role = control::HostRole::session;
-    host.addresses[0].interface = host.addresses[0].session_through = "eth0";
+    host.addresses[0].interface = "eth0";
     configure_allowlist();
     const int reads = host.reads();
     host.hold();

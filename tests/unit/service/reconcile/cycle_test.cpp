@@ -132,12 +132,7 @@ TEST_F(CycleTest, TheFirstAttachesAndTheSecondChangesNothing) {
 // look.
 TEST_F(CycleTest, NoProgramComesWhereSomebodyPausedMeanwhile) {
     kernel.once("lock", [&] { ASSERT_TRUE(add_pause(files.path("state"), "eth0")); });
-    const auto report = run();
-    ASSERT_TRUE(report) << report.error().message;
-    ASSERT_TRUE(report->hooks.at(0).error);
-    const Error& error = *report->hooks[0].error;
-    expect_error(error, ErrorKind::changed_meanwhile);
-    EXPECT_FALSE(kernel.changed());
+    expect_error(refused(), ErrorKind::changed_meanwhile);
     kernel.allow("lock");
     EXPECT_TRUE(end_pause(files.path("state"), "").value());
     EXPECT_TRUE(done().changed);
@@ -341,6 +336,21 @@ TEST_F(CycleTest, AFailureChangesNothing) {
     EXPECT_TRUE(kernel.steps.empty());
     files.feed("b.txt", {"192.0.2.2", "192.0.2.3"});
     EXPECT_EQ(done().sets[0].outcome, SetOutcome::replaced); // a has waited
+}
+
+// As `apply` promises. A daemon has what the other hook can have.
+TEST_F(CycleTest, AHookThatRefusesLeavesTheOthersAsTheyAre) {
+    configuration.interfaces[0].sets = {"a"};
+    configuration.interfaces.push_back({.name = "eth0", .hook = kernel::HookPoint::ingress, .sets = {"b"}});
+    kernel.refuse("test b", ErrorKind::bad_input);
+    expect_error(refused(), ErrorKind::bad_input);
+    EXPECT_FALSE(state.named("a"));
+    EXPECT_TRUE(std::filesystem::is_empty(files.path("state") + "/sets/a")) << "nothing stays staged";
+    ASSERT_TRUE(run({.on_failure = OnFailure::go_on}));
+    EXPECT_EQ(kernel.count("attach"), 1U);
+    kernel.allow("test b");
+    EXPECT_TRUE(done().changed);
+    EXPECT_TRUE(state.named("b"));
 }
 
 TEST_F(CycleTest, AFailingSetNeedNotStopTheOthers) {
@@ -948,7 +958,8 @@ TEST_F(CycleTest, ASetThatAnswersWrongInTheKernelIsNotKept) {
     const std::string before = state.read("b", [](const std::string&) {})->identity;
     files.feed("b.txt", {"192.0.2.7"});
     kernel.refuse("test b", ErrorKind::bad_input);
-    const auto report = run();
+    expect_error(refused(), ErrorKind::bad_input);
+    const auto report = run({.on_failure = OnFailure::go_on});
     ASSERT_TRUE(report);
     EXPECT_FALSE(report->changed);
     EXPECT_TRUE(report->hooks[0].error);

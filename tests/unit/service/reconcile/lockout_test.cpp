@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/service/reconcile/lockout.hpp"
-
 #include <gtest/gtest.h>
 
 #include "unit/control/fake_kernel.hpp"
@@ -37,7 +35,8 @@ class Lockout : public testing::Test {
     }
     void connect(const std::string& from, const std::string& interface = "eth0") {
         host.addresses = {test::host_address(from, "an administrator's session (TCP port 22)")};
-        host.addresses[0].session_through = interface;
+        host.addresses[0].role = control::HostRole::session;
+        host.addresses[0].interface = interface;
     }
     Result<CycleReport> run() {
         CycleOptions options;
@@ -110,7 +109,7 @@ class TableLockout : public Lockout {
         files.feed("friends.txt", {"203.0.113.5 22"});
         host.addresses = {test::host_address("203.0.113.5", "an administrator's session (TCP port 22)")};
         session().role = control::HostRole::session;
-        session().interface = session().session_through = "eth0";
+        session().interface = "eth0";
         session().ours = test::host_address("192.0.2.254").address;
         session().our_port = 22;
         session().their_port = 50000;
@@ -172,10 +171,7 @@ TEST_F(TableLockout, AListedAddressMustPass) {
     files.feed("friends.txt", {"192.0.2.1", "198.51.100.6"});
     for (const bool protect_host : {true, false}) {
         configuration.interfaces[0].protect_host = protect_host;
-        const auto report = run();
-        ASSERT_TRUE(report);
-        ASSERT_TRUE(report->hooks[0].error);
-        expect_error(*report->hooks[0].error, ErrorKind::bad_input);
+        expect_error(run(), ErrorKind::bad_input);
         EXPECT_FALSE(kernel.changed());
     }
     files.feed("friends.txt", {"192.0.2.1", "198.51.100.0/24"});

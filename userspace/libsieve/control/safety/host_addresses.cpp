@@ -73,7 +73,7 @@ class Collection {
     void add_remote(HostAddress address) {
         if (!wants(address)) return;
         if (address.role == HostRole::session && address.ours)
-            address.session_through = address.interface = interface_of(*address.ours);
+            address.interface = interface_of(*address.ours);
         if (address.interface.empty())
             if (const std::optional<kernel::WayOut> way = kernel::way_to(address.address)) {
                 address.interface = way->interface;

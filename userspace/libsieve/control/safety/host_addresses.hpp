@@ -28,13 +28,9 @@ enum class HostRole : std::uint8_t {
 struct HostAddress {
     uint128 address = 0;
     std::string what; // for a message: "a gateway of eth0"
-    // Of an administrator's session: the interface with the address that the session is to. Empty: this is no
-    // session, or the interface is not known.
-    std::string session_through{};
-
     HostRole role = HostRole::gateway;
-    // Of an own address: the interface that has it. Of others: the interface through which packets go there;
-    // empty if it is not known.
+    // Of an own address, and of a session with one: the interface that has it. Of others: the interface
+    // through which packets go there; empty if it is not known.
     std::string interface {};
     std::optional<uint128> ours{}; // our end, if it is known
     std::uint16_t our_port = 0;    // of a session, like the next

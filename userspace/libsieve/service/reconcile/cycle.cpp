@@ -17,9 +17,9 @@
 #include "libsieve/service/live/live_set.hpp"
 #include "libsieve/service/live/range_set_configuration.hpp"
 #include "libsieve/service/reconcile/list_owner.hpp"
-#include "libsieve/service/reconcile/lockout.hpp"
 #include "libsieve/service/reconcile/together.hpp"
 #include "libsieve/service/safety/acceptance.hpp"
+#include "libsieve/service/safety/entry_safety.hpp"
 
 namespace sieve::service {
 
@@ -199,7 +199,7 @@ class Cycle {
         hold_back_if_one_fails();
         SIEVE_ASSIGN(ReconcilePlan plan, plan_for());
         std::map<std::size_t, HookReport> done;
-        if (Status changed = change_together(plan, done); !changed) {
+        if (Status changed = change_at_once(plan, done); !changed) {
             if (options_.on_failure == OnFailure::stop_all) {
                 for (const auto& [name, record] : staged_) state_.discard_staged(name);
                 return tl::unexpected(std::move(changed.error()));
@@ -237,10 +237,8 @@ class Cycle {
 
     [[nodiscard]] Result<ReconcilePlan> plan_for() {
         SIEVE_ASSIGN(const Pauses pauses, state_.pauses());
-        ReconcilePlan plan =
-            make_plan(kernel_, configuration_, wanted_versions(surveys_), managed_, pauses, options_.behind);
-        refuse_lockouts(plan, surveys_, state_);
-        return plan;
+        return make_plan(kernel_, configuration_, wanted_versions(surveys_), managed_, pauses,
+                         options_.behind);
     }
 
     // Sets that change together stay as they are if one of them cannot have its new list. If a failure is to
@@ -292,19 +290,21 @@ class Cycle {
                      {.interface = hook.interface, .set = waits->name}};
     }
 
-    // Carries out the plan of each hook that has one of the sets which change together and have changed: of
-    // all of these hooks, or of none. What was done is in `done`, by the hook's place in the plan. Error: one
-    // of them refuses, so nothing was changed and these sets stay as they are.
-    Status change_together(ReconcilePlan& plan, std::map<std::size_t, HookReport>& done) {
+    // Carries out the plans of hooks that change at once, or none of them: of all hooks where a failure stops
+    // all, else of each that has one of the sets which change together and have changed. What was done is in
+    // `done`, by the hook's place in the plan. Error: one of them refuses, so nothing was changed and these
+    // sets stay as they are.
+    Status change_at_once(ReconcilePlan& plan, std::map<std::size_t, HookReport>& done) {
         std::set<std::string> sets;
         for (const SetSurvey& survey : surveys_)
             if (survey.together && staged_.contains(survey.set->name)) sets.insert(survey.set->name);
+        const bool all = options_.on_failure == OnFailure::stop_all;
         std::vector<std::size_t> hooks;
         for (std::size_t i = 0; i < plan.hooks.size(); i++)
-            if (is_about(plan.hooks[i], sets)) hooks.push_back(i);
+            if (all ? plan.hooks[i].entry != nullptr : is_about(plan.hooks[i], sets)) hooks.push_back(i);
         const auto refused = [&](const HookPlan& hook, const Error& error) -> Status {
-            const Error cause = hook.locks_out && !hook.obstacle ? lockout_refusal(error, hook) : error;
-            blame(hook, cause);
+            const Error cause = told(error, hook);
+            blame(hook, cause, error.kind == ErrorKind::lockout);
             return tl::unexpected(cause);
         };
         for (const std::size_t i : hooks) {
@@ -317,15 +317,11 @@ class Cycle {
                                       [&](std::size_t i) { return plan.hooks[i].step == HookStep::attach; });
         std::erase_if(hooks, [&](std::size_t i) { return plan.hooks[i].step == HookStep::nothing; });
         const std::map<std::string, std::string> images = identities();
-        const auto checked_and_refused = [&](HookPlan& hook, const Error& error) {
-            hook.locks_out = error.kind == ErrorKind::lockout;
-            return refused(hook, error);
-        };
         std::vector<PreparedHook> prepared;
         for (const std::size_t i : hooks) {
             auto one = PreparedHook::prepare(kernel_, configuration_, plan.hooks[i], images, state_,
                                              observer_, safety_for(plan.hooks[i]), options_.catch_up);
-            if (!one) return checked_and_refused(plan.hooks[i], one.error());
+            if (!one) return refused(plan.hooks[i], one.error());
             prepared.push_back(std::move(*one));
         }
         if (prepared.empty()) return {};
@@ -333,11 +329,11 @@ class Cycle {
         if (!lock) return refused(plan.hooks[hooks.front()], lock.error());
         for (std::size_t n = 0; n < hooks.size(); n++)
             if (Status checked = prepared[n].check(); !checked)
-                return checked_and_refused(plan.hooks[hooks[n]], checked.error());
+                return refused(plan.hooks[hooks[n]], checked.error());
         for (std::size_t n = 0; n < hooks.size(); n++) {
             Result<HookDone> committed = prepared[n].commit();
             const bool stays = !committed && committed.error().kind != ErrorKind::unfinished;
-            if (stays && n == 0) return checked_and_refused(plan.hooks[hooks[n]], committed.error());
+            if (stays && n == 0) return refused(plan.hooks[hooks[n]], committed.error());
             settle(done[hooks[n]], committed, plan.hooks[hooks[n]]);
             if (!stays) continue;
             // Only a kernel that runs out of something comes to here. No more than has changed already.
@@ -351,8 +347,14 @@ class Cycle {
         return {};
     }
 
+    // What a person reads of a hook's refusal: of a lockout, also what to change if it is meant.
+    [[nodiscard]] static Error told(const Error& error, const HookPlan& hook) {
+        if (error.kind != ErrorKind::lockout) return error;
+        return {ErrorKind::bad_input, "refused: " + lockout_text(error, hook.entry), error.facts};
+    }
+
     // A hook has refused what changes together.
-    void blame(const HookPlan& hook, const Error& cause) {
+    void blame(const HookPlan& hook, const Error& cause, bool locks_out) {
         const std::string where = fmt::format("{} {}", hook.interface, kernel::hook_point_name(hook.point));
         hold_back(where, cause);
         for (SetReport& report : report_.sets) {
@@ -362,7 +364,7 @@ class Cycle {
             });
             if (!its || !held_back) continue;
             report.error = cause;
-            if (!hook.locks_out) continue;
+            if (!locks_out) continue;
             report.outcome = SetOutcome::refused;
             report.guard = Guard::lockout;
         }
@@ -412,7 +414,6 @@ class Cycle {
         HookReport report;
         report.plan = std::move(plan);
         report.error = report.plan.obstacle;
-        report.locks_out = report.plan.locks_out;
         if (!report.error && report.plan.step == HookStep::unload && !report.plan.paused)
             report.error = what_keeps(report.plan);
         const bool stopped = failed_ && options_.on_failure == OnFailure::stop_all;
@@ -453,9 +454,8 @@ class Cycle {
             note_live(report);
             return;
         }
-        report.error = done.error();
-        report.locks_out = report.error->kind == ErrorKind::lockout;
-        if (report.locks_out) report.error = lockout_refusal(*report.error, plan);
+        report.error = told(done.error(), plan);
+        report.locks_out = done.error().kind == ErrorKind::lockout;
         failed_ = true;
     }
 

@@ -100,7 +100,6 @@ struct HookPlan {
     // while that is changed, so the table is kept current as the program runs.
     std::optional<Error> otherwise{};
     std::optional<Error> obstacle{}; // why nothing can be done here
-    bool locks_out = false;          // the obstacle is that it would lock somebody out
     bool paused = false; // the configuration names it, and `xdp-sieve pause` keeps our program away
 
     // The sets that will be in force, in their order.

@@ -54,8 +54,10 @@ std::string lockout_text(const Error& refused, const InterfaceConfiguration* ent
         return fmt::format("{}; {}, or take it out of protect in the [[interface]]", refused.message, lists);
     const std::string guards =
         set.empty() ? std::string() : fmt::format(", or in [set.{}.guards]", printable(set));
-    return fmt::format("{}; {}, or set protect-host = false in the [[interface]]{}", refused.message, lists,
-                       guards);
+    const char* const listed_too =
+        entry != nullptr && !entry->protect.empty() ? "take it out of protect, or " : "";
+    return fmt::format("{}; {}, or {}set protect-host = false in the [[interface]]{}", refused.message, lists,
+                       listed_too, guards);
 }
 
 } // namespace sieve::service
