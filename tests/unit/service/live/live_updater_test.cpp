@@ -614,6 +614,47 @@ TEST_F(LiveUpdaterTest, WhatLetsAnAdministratorInDoesNotLeave) {
     EXPECT_FALSE(in_force_has("203.0.113.5"));
 }
 
+TEST_F(LiveUpdaterTest, APrefixThatLetsAnAdministratorInDoesNotLeave) {
+    SetConfiguration set = stream_set();
+    set.action = control::WantedAction{SIEVE_ACTION_PASS};
+    const auto updater = open(set);
+    answer = Decisions{.added = {entry("203.0.113.0/24", 1, now + 2h), entry("203.0.113.0/28", 2, now + 2h),
+                                 entry("198.51.100.0/24", 3, now + 2h)}};
+    settle(*updater);
+    put_in_force();
+    put_in_force("block-ranges");
+    kernel::TableInForce& table = kernel.at(point).table;
+    for (kernel::SetInForce& one : table.sets) one.action = SIEVE_ACTION_PASS;
+    table.default_action = SIEVE_ACTION_DROP;
+    ASSERT_EQ(updater->state().ranges, 3U);
+    host.addresses = {{.address = prefix_of("203.0.113.5").address,
+                       .what = "an administrator's session",
+                       .role = control::HostRole::session,
+                       .interface = "eth0"}};
+    const auto ends = [&](const std::string& prefix, std::uint64_t id) {
+        now += 10s;
+        answer = Decisions{.deleted = {entry(prefix, id)}};
+        settle(*updater);
+    };
+    ends("198.51.100.0/24", 3); // others may go
+    EXPECT_EQ(updater->state().ranges, 2U);
+    ends("203.0.113.0/24", 1); // another one holds the address
+    EXPECT_EQ(updater->state().ranges, 1U);
+    EXPECT_TRUE(updater->state().in_step);
+    ends("203.0.113.0/28", 2);
+    EXPECT_EQ(updater->state().ranges, 1U);
+    ASSERT_NE(last(LiveEvent::What::failed), nullptr);
+    EXPECT_EQ(last(LiveEvent::What::failed)->guard, Guard::lockout);
+    expect_says(last(LiveEvent::What::failed)->error->message);
+    EXPECT_FALSE(updater->state().in_step);
+    host.addresses.clear();
+    now += 1min;
+    answer = Decisions{};
+    settle(*updater);
+    EXPECT_EQ(updater->state().ranges, 0U);
+    EXPECT_TRUE(updater->state().in_step);
+}
+
 TEST_F(LiveUpdaterTest, AnUnprotectedInterfaceLosesWhatLetsAnAdministratorIn) {
     SetConfiguration set = file_set(files.feed("friends.txt", {"203.0.113.5", "192.0.2.1"}));
     set.action = control::WantedAction{SIEVE_ACTION_PASS};

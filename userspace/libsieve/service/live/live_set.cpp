@@ -243,22 +243,14 @@ std::optional<Refusal> LiveSet::guard(Part part, const EntryChange& change, bool
 }
 
 // What is on the list, and is not once it has the change.
-KeySet LiveSet::leaving(const EntryChange& change) const {
+Members LiveSet::leaving(const EntryChange& change) const {
     std::unordered_map<Prefix, std::uint64_t, PrefixHash> removed;
     for (const TimedEntry& timed_entry : change.removed) removed[timed_entry.prefix]++;
     for (const TimedEntry& timed_entry : change.added) removed.erase(timed_entry.prefix);
-    KeySet keys(fields());
+    Members members(fields());
     for (const auto& [prefix, count] : removed)
-        if (count >= list_.count(prefix)) keys.add(key_of_address(prefix.address, fields()));
-    return keys;
-}
-
-Result<std::optional<Refusal>> LiveSet::guard_removal(const EntryChange& change) const {
-    if (!options_.refuse_removal || change.removed.empty()) return std::nullopt;
-    Status asked = options_.refuse_removal([&] { return leaving(change); });
-    if (asked) return std::nullopt;
-    if (asked.error().kind != ErrorKind::lockout) return tl::unexpected(std::move(asked.error()));
-    return Refusal{Guard::lockout, fmt::format("set {}: {}", name(), asked.error().message)};
+        if (count >= list_.count(prefix)) members.keys.add(key_of_address(prefix.address, fields()));
+    return members;
 }
 
 // Nothing if a person has accepted the part that the change leads to.
@@ -284,8 +276,9 @@ Result<LiveChange> LiveSet::take(Part part, EntryChange change, bool whole_list)
     const bool is_same = change.empty() && !is_found;
     if (!is_same) {
         report.refusal = guard(part, change, whole_list);
-        if (!report.refusal) {
-            SIEVE_ASSIGN(report.refusal, guard_removal(change));
+        if (!report.refusal && !change.removed.empty()) {
+            SIEVE_ASSIGN(report.refusal, guard_removal(options_.refuse_removal, name(),
+                                                       [&]() -> Result<Members> { return leaving(change); }));
         }
         if (report.refusal) {
             said_.refuse(part);

@@ -51,6 +51,7 @@
 #include "libsieve/service/lists/timed_list.hpp"
 #include "libsieve/service/live/journal.hpp"
 #include "libsieve/service/live/list_parts.hpp"
+#include "libsieve/service/live/removal.hpp"
 #include "libsieve/service/safety/guards.hpp"
 #include "libsieve/service/sources/sandbox.hpp"
 #include "libsieve/service/state/state_directory.hpp"
@@ -96,9 +97,6 @@ struct RebuildOrder {
 
 // Has an unprivileged child make the image of a rebuild. Blocks for as long as building takes.
 [[nodiscard]] Result<Image> build_live_image(RebuildOrder order, const SandboxSettings& sandbox);
-
-// Error lockout if a table in force would drop, without the keys that leave, what this host lives by.
-using RefuseRemoval = std::function<Status(const std::function<KeySet()>& leaving)>;
 
 struct LiveSetOptions {
     SetConfiguration set;
@@ -204,9 +202,7 @@ class LiveSet {
     [[nodiscard]] Result<LiveChange> remove(EntryChange change);
     void drop_what_changes_nothing(EntryChange& change) const;
     [[nodiscard]] std::optional<Refusal> guard(Part part, const EntryChange& change, bool whole_list) const;
-    [[nodiscard]] KeySet leaving(const EntryChange& change) const;
-    // Nothing if all that goes may go.
-    [[nodiscard]] Result<std::optional<Refusal>> guard_removal(const EntryChange& change) const;
+    [[nodiscard]] Members leaving(const EntryChange& change) const;
     [[nodiscard]] std::optional<Refusal>
     unless_accepted(Refusal refusal, Part part, const EntryChange& change, const ListSize& before) const;
     [[nodiscard]] Status append_to_journal(const EntryChange& change);

@@ -103,7 +103,7 @@ class Updater final : public LiveUpdater {
                                   something_is_in_force(kernel_, settings_.configuration, set.name) ||
                                       lets_packets_pass(settings_.configuration, set),
                                   action_digest(settings_.configuration, set),
-                                  [this, name = set.name](const std::function<KeySet()>& leaving) {
+                                  [this, name = set.name](const FindLeaving& leaving) {
                                       return refuse_removal(kernel_, settings_.configuration, name, leaving,
                                                             host_);
                                   }};
@@ -553,12 +553,10 @@ class Updater final : public LiveUpdater {
                                : live_->change(source.part, std::move(singles)));
         }
         if ((whole && taken) || (!whole && !prefixes.empty())) {
-            const RangeSet::Change done = whole ? ranges_->replace(source.part, prefixes.added)
-                                                : ranges_->change(source.part, prefixes);
-            tell_kept_out(ranges_->name(), done.kept_out);
-            if (comes_with_action && done.added + done.removed > 0) live_->wait_for_cycle();
-            if (done.refusal) tell_refusal(ranges_->configuration(), *done.refusal);
-            taken = taken && !done.refusal;
+            const Result<RangeSet::Change> done = whole ? ranges_->replace(source.part, prefixes.added)
+                                                        : ranges_->change(source.part, prefixes);
+            taken = taken && took_ranges(done);
+            if (comes_with_action && taken && done->added + done->removed > 0) live_->wait_for_cycle();
         }
         if (taken) return true;
         source.in_step = false;
@@ -577,6 +575,15 @@ class Updater final : public LiveUpdater {
         const auto refusal = unless_accepted(empty_list(lists), set_, TimedList(), before, state_directory_);
         if (refusal) tell_refusal(set_, *refusal);
         return refusal.has_value();
+    }
+    bool took_ranges(const Result<RangeSet::Change>& done) {
+        if (!done) {
+            tell_failure(ranges_->name(), done.error());
+            return false;
+        }
+        tell_kept_out(ranges_->name(), done->kept_out);
+        if (done->refusal) tell_refusal(ranges_->configuration(), *done->refusal);
+        return !done->refusal;
     }
     bool took(Result<LiveChange> done) {
         if (!done) {

@@ -73,8 +73,16 @@ std::optional<Refusal> RangeSet::guard(const TimedList& list, Part part, bool wh
     return unless_accepted(std::move(*refusal), set_, list, before, *state_);
 }
 
-RangeSet::Change RangeSet::change(Part part, const EntryChange& change) {
+Result<RangeSet::Change> RangeSet::change(Part part, const EntryChange& change) {
     return take(part, change, false);
+}
+
+// The addresses that no prefix of the later list holds.
+Result<Members> RangeSet::leaving(const TimedList& after) const {
+    const KeySet no_keys(set_.feed.fields);
+    Members gone(no_keys, feed_of(list_, set_.feed.fields).ranges);
+    SIEVE_TRY(subtract(gone, Members(no_keys, feed_of(after, set_.feed.fields).ranges)));
+    return gone;
 }
 
 TimedList RangeSet::list_after(const EntryChange& change, Change& report) const {
@@ -88,10 +96,13 @@ TimedList RangeSet::list_after(const EntryChange& change, Change& report) const 
     return after;
 }
 
-RangeSet::Change RangeSet::take(Part part, const EntryChange& change, bool whole_list) {
+Result<RangeSet::Change> RangeSet::take(Part part, const EntryChange& change, bool whole_list) {
     Change report;
     TimedList after = list_after(change, report);
     if (report.added > 0 || whole_list) report.refusal = guard(after, part, whole_list);
+    if (!report.refusal && report.removed > 0) {
+        SIEVE_ASSIGN(report.refusal, guard_removal(refuse_removal_, name(), [&] { return leaving(after); }));
+    }
     if (report.refusal) {
         said_.refuse(part);
         report.added = report.removed = 0;
@@ -111,8 +122,8 @@ std::optional<Refusal> RangeSet::refuses_size(Part part, const std::vector<Timed
     return refusal;
 }
 
-RangeSet::Change RangeSet::replace(Part part, const std::vector<TimedEntry>& all) {
-    Change report = take(part, said_.replacement(list_, part, all), true);
+Result<RangeSet::Change> RangeSet::replace(Part part, const std::vector<TimedEntry>& all) {
+    SIEVE_ASSIGN(Change report, take(part, said_.replacement(list_, part, all), true));
     if (report.refusal) return report;
     said_.say(part);
     if (said_.all() && std::exchange(lost_, std::nullopt)) due_ = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The prefixes of a stream: a static set beside the live one (range set.hpp). A change of its list leads to a
-// new image that is swapped in; the list is small, and changes seldom.
+// The prefixes of a stream: a static set beside the live one (range_set_configuration.hpp). A change of its
+// list leads to a new image that is swapped in; the list is small, and changes seldom.
 #pragma once
 
 #include <cstdint>
@@ -45,9 +45,10 @@ class RangeSet {
     [[nodiscard]] bool awaits_sources() const { return lost_.has_value(); }
     void set_protection(Protection protection) { protection_ = std::move(protection); }
 
-    // Changes a part of the list only, as those of a LiveSet.
-    [[nodiscard]] Change change(Part part, const EntryChange& change);
-    [[nodiscard]] Change replace(Part part, const std::vector<TimedEntry>& all);
+    // Changes a part of the list only, as those of a LiveSet. Error: nobody knows whether this host can do
+    // without what goes; nothing has changed then.
+    [[nodiscard]] Result<Change> change(Part part, const EntryChange& change);
+    [[nodiscard]] Result<Change> replace(Part part, const std::vector<TimedEntry>& all);
     // Why replace() would refuse that: it may have been cut short.
     [[nodiscard]] std::optional<Refusal> refuses_size(Part part, const std::vector<TimedEntry>& all);
     [[nodiscard]] Change expire(Time now);
@@ -70,17 +71,20 @@ class RangeSet {
   private:
     RangeSet(LiveSetOptions options, const std::set<Part>& parts, control::Kernel& kernel,
              const StateDirectory& state, control::Observer observer)
-        : set_(std::move(options.set)), protection_(std::move(options.protection)), kernel_(&kernel),
-          state_(&state), observer_(std::move(observer)), said_(parts) {}
+        : set_(std::move(options.set)), protection_(std::move(options.protection)),
+          refuse_removal_(std::move(options.refuse_removal)), kernel_(&kernel), state_(&state),
+          observer_(std::move(observer)), said_(parts) {}
     [[nodiscard]] std::optional<Refusal> guard(const TimedList& list, Part part, bool whole_list) const;
     [[nodiscard]] std::optional<Refusal> guard_size(const TimedList& list, Part part, bool whole_list) const;
     [[nodiscard]] TimedList list_after(const EntryChange& change, Change& report) const;
-    [[nodiscard]] Change take(Part part, const EntryChange& change, bool whole_list);
+    [[nodiscard]] Result<Members> leaving(const TimedList& after) const;
+    [[nodiscard]] Result<Change> take(Part part, const EntryChange& change, bool whole_list);
     // What no guard has a say in.
     [[nodiscard]] Change remove(const std::vector<TimedEntry>& gone);
 
     SetConfiguration set_;
     Protection protection_;
+    RefuseRemoval refuse_removal_;
     control::Kernel* kernel_;
     const StateDirectory* state_;
     control::Observer observer_;

@@ -1,23 +1,32 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Keys that leave a set in place: whether this host can do without them.
+// Keys and prefixes that leave the list of a live set: whether this host can do without them.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "libsieve/control/access/kernel.hpp"
-#include "libsieve/keys/key_set.hpp"
+#include "libsieve/keys/members.hpp"
 #include "libsieve/service/config/values/configuration.hpp"
+#include "libsieve/service/safety/guards.hpp"
 #include "libsieve/service/safety/host_addresses.hpp"
 #include "libsieve/util/results/result.hpp"
 
 namespace sieve::service::live {
 
-// Error lockout if the table of a hook would drop, without these keys of the set, what this host lives by.
-// The message says what to change in the configuration. `leaving` tells the keys, and is asked only where a
-// set that lets packets pass loses them.
+// What leaves a set of one address. It is asked only where a set that lets packets pass loses something.
+using FindLeaving = std::function<Result<Members>()>;
+
+// Error lockout if a table in force would drop, without what leaves, what this host lives by.
+using RefuseRemoval = std::function<Status(const FindLeaving& leaving)>;
+
+// That of the tables of all hooks. The message says what to change in the configuration.
 [[nodiscard]] Status refuse_removal(control::Kernel& kernel, const Configuration& configuration,
-                                    const std::string& set, const std::function<KeySet()>& leaving,
-                                    HostAddresses& host);
+                                    const std::string& set, const FindLeaving& leaving, HostAddresses& host);
+
+// A lockout as a guard's refusal; nothing: all that leaves may go, or nobody is asked (`ask` is null).
+[[nodiscard]] Result<std::optional<Refusal>> guard_removal(const RefuseRemoval& ask, const std::string& set,
+                                                           const FindLeaving& leaving);
 
 } // namespace sieve::service::live
