@@ -70,17 +70,21 @@ native=$(dpkg --print-architecture)
 # absent PACKAGE...: prints the packages that are not installed. A package without an architecture means this
 # machine's.
 absent() {
-    local package name architecture
+    local package
+    local -A there=()
+    while read -r package; do there[$package]=1; done < <(
+        dpkg-query -W -f='${Package}:${Architecture} ${db:Status-Status}\n' "${@%:*}" 2>/dev/null |
+            sed -n 's/ installed$//p'
+    )
     for package; do
-        name=${package%:*} architecture=$native
-        [ "$name" = "$package" ] || architecture=${package#*:}
-        dpkg-query -W -f='${Architecture} ${db:Status-Status}\n' "$name" 2>/dev/null |
-            grep -qxE "($architecture|all) installed" || echo "$package"
+        [[ $package == *:* ]] || package=$package:$native
+        [ -n "${there[$package]-}${there[${package%:*}:all]-}" ] || echo "${package%":$native"}"
     done
 }
 
-# CrowdSec, fail2ban and GoBGP for the service's tests, unpacked only: CrowdSec's installation script needs its makers'
-# servers, and the others would run. Without them those tests are skipped.
+# CrowdSec, fail2ban, GoBGP and Prometheus (its promtool judges metrics and alert rules) for the service's tests, unpacked
+# only: CrowdSec's installation script needs its makers' servers, and the others would run. Without them those tests are
+# skipped.
 unpacked=/var/cache/xdp-sieve
 # unpack PACKAGE PROGRAM
 unpack() {
@@ -98,31 +102,13 @@ unpack_all() {
     unpack crowdsec crowdsec
     unpack fail2ban fail2ban-server
     unpack gobgpd gobgp
-}
-
-# promtool judges metrics and alert rules. Its package, prometheus, brings a server that would start with the machine,
-# so the program is taken out of the package. Without it, tests are skipped.
-get_promtool() {
-    local tools folder
-    tools=$(dirname "$0")/../build/tools
-    [ ! -x "$tools/promtool" ] && [ ! -x /usr/bin/promtool ] || return 0
-    folder=$(mktemp -d)
-    chmod 755 "$folder" # apt-get downloads as another user
-    if (cd "$folder" && apt-get download prometheus && dpkg-deb --fsys-tarfile prometheus_*.deb |
-        tar -x ./usr/bin/promtool) >"$folder/log" 2>&1; then
-        mkdir -p "$tools"
-        mv "$folder/usr/bin/promtool" "$tools/promtool"
-    else
-        echo "install-deps: no promtool: $(tail -n 1 "$folder/log")" >&2
-    fi
-    rm -rf "$folder"
+    unpack prometheus promtool
 }
 
 mapfile -t missing < <(absent "${packages[@]}")
 mapfile -t wanted < <(absent "${wishes[@]}")
 if [ $((${#missing[@]} + ${#wanted[@]})) -eq 0 ]; then
     unpack_all
-    get_promtool
     exit 0
 fi
 
@@ -150,4 +136,3 @@ if ! { apt-get update && { install "${missing[@]}" "${wanted[@]}" || install "${
     exit 1
 fi
 unpack_all
-get_promtool

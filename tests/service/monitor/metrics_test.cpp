@@ -69,7 +69,7 @@ std::string exposition() {
 
 // promtool of scripts/install-deps.sh; empty if there is none.
 std::string promtool() {
-    for (const char* path : {"build/tools/promtool", "/usr/bin/promtool"})
+    for (const char* path : {"/var/cache/xdp-sieve/prometheus/usr/bin/promtool", "/usr/bin/promtool"})
         if (::access(path, X_OK) == 0) return std::filesystem::absolute(path);
     return {};
 }
