@@ -184,9 +184,13 @@ sys.stdin.read()"
     read -r _ <&"$server_out"
     sed -i "s|^fpr = .*|key = \"src,dport\"|" "$CONFIG"
     echo "$OUT4 22" >"$LISTS/bad.txt"
+    # All hooks change or none: nothing speaks against the other one.
+    sed -i '0,/^\[\[/s//[[interface]]\nname = "lo"\nhook = "ingress"\nsets = ["friends"]\n&/' "$CONFIG"
     refused_with 3 "set bad would drop $OUT4, an administrator's session .TCP port 22.*protect-host" \
         sieve apply "$CONFIG"
     [ "$(program_id; identity bad; identity friends)" = "$before" ] || fail "something has changed"
+    [ -z "$(ip netns exec "$IN" tc filter show dev lo ingress)" ] || fail "the other hook has changed"
+    sed -i '/^name = "lo"/,/^sets/d; 0,/^\[\[.*/s///' "$CONFIG"
     # Meant for this set.
     sed -i 's|^key = .*|&\nguards.protect-host = false|' "$CONFIG"
     sieve -q apply "$CONFIG"
