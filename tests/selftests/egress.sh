@@ -90,6 +90,7 @@ END
         fail "not one set is left"
     for hook in xdp ingress egress; do sieve -q unload "$IN_IF" --hook "$hook"; done
     refused 1 sieve unload "$IN_IF"
+    refused 1 sieve unload "$IN_IF" --hook egress
 }
 
 sampling() { [ "$(sieve --json status "$IN_IF" | jq '.interfaces[0].sampling')" = 1 ]; }

@@ -66,6 +66,9 @@ TEST(Remedy, OfWarningsToo) {
     EXPECT_EQ(text(WarningKind::one_buffer), "it");
     EXPECT_EQ(text(WarningKind::changes_undone), "it");
     expect_says(text(WarningKind::smaller_mtu));
+    expect_says(text(WarningKind::replies_unasked));
+    expect_says(
+        warning_text({WarningKind::answers_dropped, "it", {.interface = "eth1", .hooks = {"ingress"}}}));
     for (const auto& [kind, flag] : {std::pair{WarningKind::sending_unknown, "`-m skb`"},
                                      {WarningKind::tap_to_cpu, "`-m skb`"},
                                      {WarningKind::unfinished_checksums, "`ethtool -K IFACE tx off`"},
@@ -97,6 +100,11 @@ TEST(Remedy, SpeaksOfFlags) {
     expect_says(text(ErrorKind::not_attached, facts));
     facts.program_id = 4;
     EXPECT_EQ(text(ErrorKind::not_attached, facts), "it") << "another program runs there";
+    // At tc's hooks, a command without the hook would put its table at XDP's.
+    expect_says(text(ErrorKind::not_attached, {.interface = "eth0", .hooks = {"egress"}}));
+    expect_says(text(ErrorKind::other_version, {.interface = "eth0", .hooks = {"ingress"}}));
+    expect_says(
+        text(ErrorKind::wants_force, {.interface = "eth0", .in_force = {"bad"}, .hooks = {"ingress"}}));
 }
 
 TEST(ExitCode, FollowsFromTheKind) {

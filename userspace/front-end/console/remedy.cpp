@@ -11,6 +11,13 @@ std::string with_advice(const std::string& message, const std::string& advice) {
     return advice.empty() ? message : fmt::format("{}; {}", message, advice);
 }
 
+// The interface as commands name it. Without its hook, `load` would put a table meant for tc's at XDP's.
+std::string where(const Facts& facts) {
+    const std::string interface = facts.interface.empty() ? "IFACE" : facts.interface;
+    if (facts.hooks.size() != 1 || facts.hooks.front() == "xdp") return interface;
+    return fmt::format("--hook {} {}", facts.hooks.front(), interface);
+}
+
 std::string warning_remedy(const control::Warning& warning) {
     switch (warning.kind) {
     case control::WarningKind::no_carrier:
@@ -27,9 +34,9 @@ std::string warning_remedy(const control::Warning& warning) {
         return "`-m skb` avoids this, and `ethtool -K IFACE tx off` at the other end makes senders finish "
                "checksums";
     case control::WarningKind::replies_unasked:
-        return "`--replies drop` drops them, too";
+        return fmt::format("`xdp-sieve replies {} drop` drops them, too", where(warning.facts));
     case control::WarningKind::answers_dropped:
-        return fmt::format("`xdp-sieve replies {} pass` lets them in", warning.facts.interface);
+        return fmt::format("`xdp-sieve replies {} pass` lets them in", where(warning.facts));
     case control::WarningKind::prefix_allowlist:
         return fmt::format("`{}=FEED,verify` (or IMAGE,verify=FEED) lets no false positive in",
                            warning.facts.set);
@@ -65,9 +72,8 @@ std::string remedy(const Error& error, bool confirms) {
         return fmt::format("`xdp-sieve confirm {}` keeps it, and with `--take-back` undoes it at once",
                            facts.interface);
     case ErrorKind::not_attached:
-        return facts.program_id != 0
-                   ? std::string()
-                   : fmt::format("`xdp-sieve load {} NAME=FEED` attaches it", facts.interface);
+        return facts.program_id != 0 ? std::string()
+                                     : fmt::format("`xdp-sieve load {} NAME=FEED` attaches it", where(facts));
     case ErrorKind::several_hooks:
         return fmt::format("`--hook {}` names one", fmt::join(facts.hooks, "|"));
     case ErrorKind::attached_otherwise:
@@ -77,7 +83,7 @@ std::string remedy(const Error& error, bool confirms) {
         return fmt::format(
             "`--replace` says that it is meant, and `xdp-sieve add {} NAME=FEED` adds a set to "
             "those in force",
-            facts.interface);
+            where(facts));
     case ErrorKind::needs_feed:
         return fmt::format("name the feed that it was built of: {}={},verify=FEED", facts.set, facts.path);
     case ErrorKind::fixed_keys:
@@ -91,7 +97,7 @@ std::string remedy(const Error& error, bool confirms) {
         return "`--force` replaces it";
     case ErrorKind::other_version:
         return fmt::format("`xdp-sieve load {} NAME=FEED --force` puts this version in its place",
-                           facts.interface.empty() ? "IFACE" : facts.interface);
+                           where(facts));
     }
     return {};
 }

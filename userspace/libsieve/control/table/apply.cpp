@@ -89,11 +89,11 @@ Status keeps_sets(Kernel& kernel, const kernel::Hook& hook, const TableSpec& spe
         if (std::ranges::none_of(spec.sets, [&](const SetSpec& wanted) { return wanted.name == set.name; }))
             gone.push_back(set.name);
     if (gone.empty()) return {};
-    return failure(ErrorKind::wants_force,
-                   fmt::format("{}: {} {} in force and not in this table: {} would go", spec.interface,
-                               fmt::join(gone, ", "), gone.size() == 1 ? "is" : "are",
-                               gone.size() == 1 ? "it" : "they"),
-                   {.interface = spec.interface, .in_force = gone});
+    return failure(
+        ErrorKind::wants_force,
+        fmt::format("{}: {} {} in force and not in this table: {} would go", spec.interface,
+                    fmt::join(gone, ", "), gone.size() == 1 ? "is" : "are", gone.size() == 1 ? "it" : "they"),
+        {.interface = spec.interface, .in_force = gone, .hooks = {kernel::hook_point_name(spec.point)}});
 }
 
 // A set that has the name of a set in force, but another action or another list, is another set.

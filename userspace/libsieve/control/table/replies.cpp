@@ -50,14 +50,14 @@ std::vector<Warning> replies_warnings(const std::string& interface, kernel::Hook
              .message = fmt::format("{}: the default drops answers to what this host begins, too: of names, "
                                     "time, updates and leases",
                                     place),
-             .facts = {.interface = interface}}};
+             .facts = {.interface = interface, .hooks = {kernel::hook_point_name(point)}}}};
     if (asked) return {};
     return {
         {.kind = WarningKind::replies_unasked,
          .message = fmt::format("{}: answers to what this host begins pass, since the default is drop and "
                                 "nothing else was said",
                                 place),
-         .facts = {.interface = interface}}};
+         .facts = {.interface = interface, .hooks = {kernel::hook_point_name(point)}}}};
 }
 
 Result<std::optional<RepliesMade>> replace_table(Kernel& kernel, const kernel::Hook& hook,

@@ -62,10 +62,10 @@ Status refuse_unless_ours(const Hook& hook) {
                        {.interface = name, .program = hook.attached->name, .program_id = hook.attached->id});
     if (!hook.ours)
         return failure(ErrorKind::not_attached, fmt::format("{} has no xdp-sieve program{}", name, where),
-                       {.interface = name});
+                       {.interface = name, .hooks = {hook_point_name(hook.point)}});
     if (!hook.speaks_our_version())
         return failure(ErrorKind::other_version, fmt::format("{}{}: {}", name, where, hook.other_version),
-                       {.interface = name});
+                       {.interface = name, .hooks = {hook_point_name(hook.point)}});
     return {};
 }
 
