@@ -94,9 +94,19 @@ watching() {
     told 5 timeout "$PATIENCE" nsenter --net="/run/netns/$IN" "$SIEVE" stats "$IN_IF" --watch 0.1 >/dev/full 2>/dev/null
 }
 
+# A capture is output, too: no bad input that nobody reads it.
+captures() {
+    attach
+    told 5 timeout "$PATIENCE" nsenter --net="/run/netns/$IN" "$SIEVE" events "$IN_IF" --pcap - >/dev/full 2>"$WORK/err"
+    grep -q 'standard output could not be written: No space left on device' "$WORK/err" || fail "says $(cat "$WORK/err")"
+    told 5 gone_reader events "$IN_IF" --pcap -
+    ! grep -q 'Broken pipe' "$WORK/err" || fail "complains of a reader that has seen enough: $(cat "$WORK/err")"
+}
+
 ktap_run \
     "a change is made, and told by the code" changed \
     "a refusal stays one" refusals \
     "quiet needs no output" quiet \
     "answers that did not arrive" answers \
-    "watching ends" watching
+    "watching ends" watching \
+    "a capture ends" captures

@@ -113,7 +113,11 @@ Result<Exit> run_events(const EventsArguments& arguments, const Context& context
                                                     arguments.force ? Replace::anything : Replace::ours));
     }
     watch_for_interrupt();
-    const auto flush = [&]() -> Status { return capture ? capture->flush() : Status(); };
+    const auto flush = [&]() -> Status {
+        if (capture && arguments.capture != "-") return capture->flush();
+        (void)flush_output(); // the program tells at its end what could not be written
+        return {};
+    };
     const control::Listener listener{.event =
                                          [&](const control::Event& event) {
                                              if (capture)
