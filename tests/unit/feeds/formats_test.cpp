@@ -195,6 +195,7 @@ TEST(Formats, WhatIsAmbiguousOrSenselessIsRefused) {
         {sample("two-addresses.csv"), src, "auto"},
         {sample("two-addresses.csv"), src, "csv:nope"},
         {sample("two-addresses.csv"), src, "csv:4"},
+        {"ip,note,IP\n192.0.2.1,x,192.0.2.2\n", src, "csv:ip"},
         {sample("feodo.csv"), endpoint, "auto"},
         {"ip,port\n192.0.2.1,80\n192.0.2.2\n", endpoint, "csv:ip+port"},
         {"ip,port\n192.0.2.1,\n", endpoint, "csv:ip+port"},

@@ -111,8 +111,14 @@ Result<std::size_t> column_of(const Head& head, const std::string& part) {
         if (number >= 1 && number <= head.columns) return number - 1;
         return bad_input(fmt::format("has no column {}: it has {}", number, head.columns));
     }
-    for (std::size_t i = 0; i < head.names.size(); i++)
-        if (same_word(head.names[i], part)) return i;
+    const auto is_called = [&](const std::string& name) { return same_word(name, part); };
+    const auto found = std::ranges::find_if(head.names, is_called);
+    if (found != head.names.end()) {
+        const auto columns = std::count_if(found, head.names.end(), is_called);
+        if (columns == 1) return static_cast<std::size_t>(found - head.names.begin());
+        return bad_input(fmt::format("has {} columns that are called {}; give the column's number", columns,
+                                     entry::quote(part)));
+    }
     if (head.names.empty())
         return bad_input(fmt::format("has no heading, so no column is called {}; give the column's number",
                                      entry::quote(part)));
