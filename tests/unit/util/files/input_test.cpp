@@ -130,5 +130,20 @@ TEST_F(InputTest, KnowsAnInputByAllItsNames) {
     EXPECT_FALSE(check_repeated({&in[3], in.data(), &in[4]}, Repeated::files));
 }
 
+// A file there is as little as a pipe: `load a=-,except=- <list` would read no exceptions behind the list.
+TEST_F(InputTest, StandardInputIsReadOnce) {
+    const std::string path = file("a", "x");
+    const UniqueFd before(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
+    const UniqueFd list(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    ASSERT_GE(::dup2(list.get(), STDIN_FILENO), 0);
+    const auto inputs = Input::of_all({path, "-", "-"});
+    ASSERT_GE(::dup2(before.get(), STDIN_FILENO), 0);
+    ASSERT_TRUE(inputs);
+    const auto& in = *inputs;
+    EXPECT_TRUE(check_repeated({in.data(), &in[1]}, Repeated::files)) << "each begins at its start";
+    expect_error(check_repeated({in.data(), &in[1], &in[2]}, Repeated::files), ErrorKind::invalid_request);
+    expect_error(check_repeated({&in[1], &in[2]}, Repeated::nothing), ErrorKind::invalid_request);
+}
+
 } // namespace
 } // namespace sieve

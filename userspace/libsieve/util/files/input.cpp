@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -179,11 +180,15 @@ void Input::close() {
 
 Status check_repeated(const std::vector<const Input*>& inputs, Repeated allowed) {
     std::map<FileIdentity, const Input*> seen;
+    bool takes_stdin = false;
     for (const Input* input : inputs) {
         const auto [first, is_new] = seen.try_emplace(input->identity(), input);
-        if (is_new || (allowed == Repeated::files && !input->is_stream())) continue;
-        const std::string once = input->is_stream() ? ", and it can be read once only" : "";
-        const std::string name = first->second->name();
+        // Of a file on standard input, too: whoever reads it next begins where the one before has ended.
+        const bool stdin_again = input->path() == standard_input && std::exchange(takes_stdin, true);
+        const bool read_once = input->is_stream() || stdin_again;
+        if (is_new || (allowed == Repeated::files && !read_once)) continue;
+        const std::string once = read_once ? ", and it can be read once only" : "";
+        const std::string name = (stdin_again ? input : first->second)->name();
         return invalid_request(
             input->name() == name ? fmt::format("{} was named twice{}", name, once)
                                   : fmt::format("{} and {} are the same input{}", name, input->name(), once));
