@@ -37,6 +37,15 @@ TEST(CompareLists, ComparesMembersAndNotEntries) {
     EXPECT_FALSE(same->any());
 }
 
+// As a list has them.
+TEST(CompareLists, NamesDefaultRoutes) {
+    const test::Files files;
+    const auto difference = compare_lists(members(files, {"::/0"}), members(files, {"0.0.0.0/0"}));
+    ASSERT_TRUE(difference);
+    EXPECT_EQ(difference->gone, Lines{"::/0"});
+    EXPECT_EQ(difference->added, Lines{"0.0.0.0/0"});
+}
+
 TEST(CompareLists, OfSeveralFields) {
     const test::Files files;
     const auto difference = compare_lists(

@@ -14,7 +14,8 @@ std::string format_prefix(const sieve_exception& prefix, std::uint32_t fields) {
     const auto add = [&text](const std::string& field) { text += (text.empty() ? "" : " ") + field; };
     const auto add_address = [&](const __u64* words, std::uint32_t length) {
         const bool v4 = sieve_family(words[0], words[1]) == SIEVE_FAMILY_V4;
-        if (length == 0) return add("*");
+        // A list of addresses has no field that stays open.
+        if (length == 0) return add(sieve_is_one_address(fields) ? "::/0" : "*");
         add(format_address(words[0], words[1]) +
             (length == 128 ? "" : fmt::format("/{}", length - (v4 ? 96 : 0))));
     };
