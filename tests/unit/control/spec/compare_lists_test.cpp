@@ -6,6 +6,7 @@
 #include "libsieve/feeds/feed.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
 #include "unit/control/files.hpp"
+#include "unit/messages.hpp"
 
 namespace sieve::control {
 namespace {
@@ -54,6 +55,9 @@ TEST(CompareLists, OfSeveralFields) {
     ASSERT_TRUE(difference) << difference.error().message;
     EXPECT_EQ(difference->gone, (Lines{"10.0.0.128/25 443 tcp", "10.9.0.1 * udp"}));
     EXPECT_TRUE(difference->added.empty());
+    expect_error(compare_lists(members(files, {"* 443 tcp"}, "dst,dport,proto"),
+                               members(files, {"192.0.2.1 443 tcp"}, "dst,dport,proto")),
+                 ErrorKind::bad_input);
 }
 
 } // namespace

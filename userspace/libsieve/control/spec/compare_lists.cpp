@@ -29,13 +29,21 @@ std::vector<std::string> texts_of(Members members) {
     return texts;
 }
 
+// What the list has and the other one has not.
+Result<Members> without(Members list, const Members& other) {
+    // Its message speaks of exceptions, and would send a person after some.
+    if (!subtract(list, other))
+        return bad_input(
+            "an entry of one list names a field that an entry of the other leaves open with * for the "
+            "same keys; what came and went cannot be told of such lists");
+    return list;
+}
+
 } // namespace
 
 Result<ListDifference> compare_lists(const Members& before, const Members& now) {
-    Members gone = before;
-    SIEVE_TRY(subtract(gone, now));
-    Members added = now;
-    SIEVE_TRY(subtract(added, before));
+    SIEVE_ASSIGN(Members gone, without(before, now));
+    SIEVE_ASSIGN(Members added, without(now, before));
     return ListDifference{.added = texts_of(std::move(added)), .gone = texts_of(std::move(gone))};
 }
 
