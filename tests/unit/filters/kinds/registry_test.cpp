@@ -126,6 +126,16 @@ TEST(Registry, IsWhatTheDocumentsSay) {
     for (const FilterKind* kind : hashing_kinds())
         EXPECT_NE(sizes.find(fmt::format("{}", kind->facts().bits_per_key)), std::string::npos)
             << kind->facts().name;
+
+    const std::string numbers = between(page, ".It Fl -choices Ar number", "\n.It");
+    for (const FilterKind* kind : hashing_kinds()) {
+        const KindFacts& facts = kind->facts();
+        const std::string range = fmt::format("{} to {} with\n", facts.choices.least, facts.choices.most);
+        const std::size_t at = numbers.find(range);
+        ASSERT_NE(at, std::string::npos) << facts.name;
+        const std::size_t end = numbers.find(" to ", at + range.size());
+        EXPECT_NE(numbers.substr(at, end - at).find(facts.name), std::string::npos) << facts.name;
+    }
 }
 
 } // namespace
