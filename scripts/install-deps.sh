@@ -82,9 +82,9 @@ absent() {
     done
 }
 
-# CrowdSec, fail2ban, GoBGP and Prometheus (its promtool judges metrics and alert rules) for the service's tests, unpacked
-# only: CrowdSec's installation script needs its makers' servers, and the others would run. Without them those tests are
-# skipped.
+# CrowdSec, fail2ban, GoBGP and Prometheus, whose promtool judges metrics and alert rules, for the service's tests. They
+# are unpacked only: CrowdSec's installation script needs its makers' servers, and the others would run. Without them those
+# tests are skipped.
 unpacked=/var/cache/xdp-sieve
 # unpack PACKAGE PROGRAM
 unpack() {

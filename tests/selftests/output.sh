@@ -98,7 +98,8 @@ watching() {
 captures() {
     attach
     told 5 timeout "$PATIENCE" nsenter --net="/run/netns/$IN" "$SIEVE" events "$IN_IF" --pcap - >/dev/full 2>"$WORK/err"
-    grep -q 'standard output could not be written: No space left on device' "$WORK/err" || fail "says $(cat "$WORK/err")"
+    grep -q 'standard output could not be written: No space left on device' "$WORK/err" ||
+        fail "says $(cat "$WORK/err")"
     told 5 gone_reader events "$IN_IF" --pcap -
     ! grep -q 'Broken pipe' "$WORK/err" || fail "complains of a reader that has seen enough: $(cat "$WORK/err")"
 }
