@@ -655,6 +655,45 @@ TEST_F(LiveUpdaterTest, APrefixThatLetsAnAdministratorInDoesNotLeave) {
     EXPECT_TRUE(updater->state().in_step);
 }
 
+// A change on probation keeps the prefix in force, and the address that goes meanwhile relies on it.
+TEST_F(BansKeeperTest, APrefixThatLetsAnAdministratorInDoesNotLeaveLater) {
+    SetConfiguration set = ban_set();
+    set.action = control::WantedAction{SIEVE_ACTION_PASS};
+    const auto updater = open(set);
+    put_in_force();
+    put_in_force("block-ranges");
+    change({ban("203.0.113.5"), ban("203.0.113.0/24")}, *updater);
+    kernel::TableInForce& table = kernel.at(point).table;
+    for (kernel::SetInForce& one : table.sets) one.action = SIEVE_ACTION_PASS;
+    table.default_action = SIEVE_ACTION_DROP;
+    host.addresses = {{.address = prefix_of("203.0.113.5").address,
+                       .what = "an administrator's session",
+                       .role = control::HostRole::session,
+                       .interface = "eth0"}};
+    table.probation = std::chrono::seconds(60);
+    change({unban("203.0.113.0/24")}, *updater);
+    change({unban("203.0.113.5")}, *updater);
+    EXPECT_FALSE(in_force_has("203.0.113.5"));
+    table.probation.reset();
+    const std::uint32_t before = map_id("block-ranges");
+    events.clear();
+    now += 5s;
+    settle(*updater);
+    EXPECT_EQ(map_id("block-ranges"), before);
+    ASSERT_NE(last(LiveEvent::What::failed), nullptr);
+    expect_says(last(LiveEvent::What::failed)->error->message);
+    EXPECT_EQ(updater->state().lacks, last(LiveEvent::What::failed)->error->message);
+    events.clear();
+    now += 5s;
+    settle(*updater);
+    EXPECT_EQ(last(LiveEvent::What::failed), nullptr); // told once
+    EXPECT_EQ(map_id("block-ranges"), before);
+    change({ban("203.0.113.5")}, *updater);
+    now += 5s;
+    settle(*updater);
+    EXPECT_NE(map_id("block-ranges"), before);
+}
+
 TEST_F(LiveUpdaterTest, AnUnprotectedInterfaceLosesWhatLetsAnAdministratorIn) {
     SetConfiguration set = file_set(files.feed("friends.txt", {"203.0.113.5", "192.0.2.1"}));
     set.action = control::WantedAction{SIEVE_ACTION_PASS};

@@ -258,11 +258,11 @@ class Updater final : public LiveUpdater {
         last_error_ = error.message;
         tell({.what = LiveEvent::What::failed, .set = set, .guard = guard, .error = std::move(error)});
     }
-    // It is tried again at that time.
+    // It is tried again at that time. The first failure is told, and then whenever it changes.
     void put_off(Time& until, const std::string& set, Error error) {
         until = now() + retry;
-        image_error_ = error.message;
-        tell_failure(set, std::move(error));
+        last_error_ = error.message;
+        if (std::exchange(image_error_, error.message) != error.message) tell_failure(set, std::move(error));
     }
     void tell_refusal(const SetConfiguration& set, Refusal refusal) {
         offer_acceptance(refusal, set, settings_.configuration, state_directory_,

@@ -85,6 +85,18 @@ Result<Members> RangeSet::leaving(const TimedList& after) const {
     return gone;
 }
 
+// What has left the list may be in force until now, for a change on probation keeps a new image out. A single
+// address that went meanwhile may have relied on it.
+Status RangeSet::ask_again() const {
+    if (!refuse_removal_ || left_.empty()) return {};
+    return refuse_removal_([&]() -> Result<Members> {
+        const KeySet no_keys(set_.feed.fields);
+        Members gone(no_keys, left_);
+        SIEVE_TRY(subtract(gone, Members(no_keys, feed_of(list_, set_.feed.fields).ranges)));
+        return gone;
+    });
+}
+
 TimedList RangeSet::list_after(const EntryChange& change, Change& report) const {
     std::vector<TimedEntry> added = change.added;
     report.kept_out = keep_out(added, set_, protection_);
@@ -109,6 +121,8 @@ Result<RangeSet::Change> RangeSet::take(Part part, const EntryChange& change, bo
         return report;
     }
     list_ = std::move(after);
+    if (report.removed > 0)
+        for (const TimedEntry& timed_entry : change.removed) left_.push_back(timed_entry.prefix.range());
     if (whole_list && said_.take(part)) state_->forget_refused(name());
     due_ = due_ || report.added + report.removed > 0;
     return report;
@@ -165,12 +179,14 @@ Result<Image> RangeSet::build(const SandboxSettings& sandbox) const {
 }
 
 Status RangeSet::publish(Image image, PutInForce put_in_force) {
+    if (put_in_force == PutInForce::here) SIEVE_TRY(ask_again());
     SIEVE_TRY(write_next_list(list_, *state_, name()));
     const auto nothing_more = [](const std::string&) -> Status { return {}; };
     SIEVE_ASSIGN(PublishedImage published,
                  publish_image(*kernel_, *state_, set_, image, list_.timed_entries(), {}, put_in_force,
                                nothing_more, observer_));
     SIEVE_TRY(published.everywhere);
+    if (put_in_force == PutInForce::here) left_.clear();
     due_ = false;
     return {};
 }

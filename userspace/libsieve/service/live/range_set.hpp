@@ -63,7 +63,7 @@ class RangeSet {
     // Has an unprivileged child build the image of the list.
     [[nodiscard]] Result<Image> build(const SandboxSettings& sandbox) const;
     // Puts that image in force. The list must not have changed since. An error of one hook, too: is_due()
-    // stays.
+    // stays. So does lockout, if this host depends by now on what has left the list since the last image.
     [[nodiscard]] Status publish(Image image, PutInForce put_in_force);
     // A cycle was to put it in force, and has not.
     void publish_again() { due_ = true; }
@@ -78,6 +78,7 @@ class RangeSet {
     [[nodiscard]] std::optional<Refusal> guard_size(const TimedList& list, Part part, bool whole_list) const;
     [[nodiscard]] TimedList list_after(const EntryChange& change, Change& report) const;
     [[nodiscard]] Result<Members> leaving(const TimedList& after) const;
+    [[nodiscard]] Status ask_again() const;
     [[nodiscard]] Result<Change> take(Part part, const EntryChange& change, bool whole_list);
     // What no guard has a say in.
     [[nodiscard]] Change remove(const std::vector<TimedEntry>& gone);
@@ -90,6 +91,7 @@ class RangeSet {
     control::Observer observer_;
     TimedList list_;
     SaidParts said_;
+    std::vector<AddressRange> left_; // the list since its last image, by whoever was asked about it
     bool due_ = false;
     std::optional<std::uint64_t> lost_; // the list was lost, but for so many prefixes that could be read
 };
