@@ -694,6 +694,43 @@ TEST_F(BansKeeperTest, APrefixThatLetsAnAdministratorInDoesNotLeaveLater) {
     EXPECT_NE(map_id("block-ranges"), before);
 }
 
+// It comes into force before the address goes, for bans and for a list.
+TEST_F(BansKeeperTest, APrefixTakesThePlaceOfAnAddressThatLetsAnAdministratorIn) {
+    SetConfiguration set = ban_set();
+    set.action = control::WantedAction{SIEVE_ACTION_PASS};
+    const std::string list = files.feed("friends.txt", {"203.0.113.7", "192.0.2.1"});
+    set.sources.emplace_back(FileSpec{list});
+    const auto updater = open(set);
+    put_in_force();
+    put_in_force("block-ranges");
+    change({ban("203.0.113.5")}, *updater);
+    kernel::TableInForce& table = kernel.at(point).table;
+    for (kernel::SetInForce& one : table.sets) one.action = SIEVE_ACTION_PASS;
+    table.default_action = SIEVE_ACTION_DROP;
+    for (const char* address : {"203.0.113.5", "203.0.113.7"})
+        host.addresses.push_back({.address = prefix_of(address).address,
+                                  .what = "an administrator's session",
+                                  .role = control::HostRole::session,
+                                  .interface = "eth0"});
+    change({ban("203.0.113.4/31"), unban("203.0.113.5")}, *updater);
+    EXPECT_TRUE(updater->state().in_step) << updater->state().last_error;
+    EXPECT_FALSE(in_force_has("203.0.113.5"));
+    EXPECT_EQ(updater->state().ranges, 1U);
+    files.feed("friends.txt", {"203.0.113.6/31", "192.0.2.1"});
+    updater->wake();
+    settle(*updater);
+    EXPECT_TRUE(updater->state().in_step) << updater->state().last_error;
+    EXPECT_FALSE(in_force_has("203.0.113.7"));
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    EXPECT_EQ(updater->state().ranges, 2U);
+    files.feed("friends.txt", {"203.0.113.7", "192.0.2.1"}); // and back
+    updater->wake();
+    settle(*updater);
+    EXPECT_TRUE(updater->state().in_step) << updater->state().last_error;
+    EXPECT_TRUE(in_force_has("203.0.113.7"));
+    EXPECT_EQ(updater->state().ranges, 1U);
+}
+
 TEST_F(LiveUpdaterTest, AnUnprotectedInterfaceLosesWhatLetsAnAdministratorIn) {
     SetConfiguration set = file_set(files.feed("friends.txt", {"203.0.113.5", "192.0.2.1"}));
     set.action = control::WantedAction{SIEVE_ACTION_PASS};

@@ -19,6 +19,7 @@
 
 #include "libsieve/feeds/feed.hpp"
 #include "libsieve/keys/address_key.hpp"
+#include "libsieve/keys/address_ranges.hpp"
 #include "libsieve/service/config/configuration_text.hpp"
 #include "libsieve/service/lists/ban.hpp"
 #include "libsieve/service/lists/origin_names.hpp"
@@ -548,6 +549,8 @@ class Updater final : public LiveUpdater {
                 tell_refusal(ranges_->configuration(), std::move(*refusal));
                 taken = false;
             }
+        if (taken && !comes_with_action && take_places(singles, prefixes.added, whole))
+            bring_first(source.part, prefixes.added);
         if (taken && (whole || !singles.empty())) {
             taken = took(whole ? live_->replace(source.part, std::move(singles.added))
                                : live_->change(source.part, std::move(singles)));
@@ -564,6 +567,29 @@ class Updater final : public LiveUpdater {
         source.accept = std::exchange(accept_, {});
         source.schedule.failed(now(), chance());
         return false;
+    }
+    // Whether a prefix that comes holds a single address that goes.
+    [[nodiscard]] bool take_places(const EntryChange& singles, const std::vector<TimedEntry>& prefixes,
+                                   bool whole) const {
+        std::vector<AddressRange> coming;
+        for (const TimedEntry& timed_entry : prefixes)
+            if (!ranges_->list().contains(timed_entry.prefix)) coming.push_back(timed_entry.prefix.range());
+        if (coming.empty()) return false;
+        coming = merge_ranges(std::move(coming));
+        const auto is_held = [&](const Prefix& single) { return holds_address(coming, single.address); };
+        if (!whole) return std::ranges::any_of(singles.removed, is_held, &TimedEntry::prefix);
+        std::unordered_set<Prefix, PrefixHash> held;
+        live_->list().for_each_prefix([&](const Prefix& single) {
+            if (is_held(single)) held.insert(single);
+        });
+        for (const TimedEntry& timed_entry : singles.added) held.erase(timed_entry.prefix);
+        return !held.empty();
+    }
+    // So a packet of such an address meets the one or the other. If that is not to be, the whole change says
+    // why.
+    void bring_first(Part part, const std::vector<TimedEntry>& prefixes) {
+        const Result<RangeSet::Change> done = ranges_->change(part, {.removed = {}, .added = prefixes});
+        if (done && !done->refusal) (void)publish_if_due();
     }
     // Told, then. Lists are read as a whole, and what is no stream may be empty where the set says so.
     bool refuses_empty_lists() {
