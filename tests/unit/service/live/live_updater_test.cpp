@@ -608,8 +608,11 @@ TEST_F(LiveUpdaterTest, WhatLetsAnAdministratorInDoesNotLeave) {
     list({"203.0.113.5", "192.0.2.3"}); // others may go
     EXPECT_TRUE(updater->state().in_step);
     EXPECT_FALSE(in_force_has("192.0.2.2"));
-    host.addresses.clear();
     list({"192.0.2.3"});
+    EXPECT_FALSE(updater->state().in_step);
+    host.addresses.clear(); // it logs out
+    now += 10s;
+    settle(*updater);
     EXPECT_TRUE(updater->state().in_step);
     EXPECT_FALSE(in_force_has("203.0.113.5"));
 }

@@ -31,6 +31,7 @@
 #include "libsieve/service/live/removal.hpp"
 #include "libsieve/service/live/whole_lists.hpp"
 #include "libsieve/service/safety/acceptance.hpp"
+#include "libsieve/service/sources/backoff.hpp"
 #include "libsieve/service/sources/sandbox.hpp"
 #include "libsieve/service/sources/source_schedule.hpp"
 #include "libsieve/util/random/chance.hpp"
@@ -635,6 +636,8 @@ class Updater final : public LiveUpdater {
         }
         files_in_step_ = false;
         file_failures_++;
+        files_at_ =
+            at + std::min<std::chrono::milliseconds>(set_.refresh, backoff_delay(file_failures_, chance()));
         if (looked) return; // a guard has told
         if (looked.error().kind == ErrorKind::changed_meanwhile) {
             woken_ = true;
