@@ -304,6 +304,23 @@ TEST_F(LiveUpdaterTest, AnImageThatIsGoneIsMadeOfItsListAtTheStart) {
     EXPECT_EQ(ranges_in_force(), 1U);
 }
 
+// Such as one that notes the action, while the image is being built.
+TEST_F(LiveUpdaterTest, ARecordOfTheLastImageTakesNoListFromTheNext) {
+    const auto updater = open(stream_set());
+    put_in_force();
+    settle(*updater);
+    std::filesystem::remove(file_of("block", ".sieve"));
+    events.clear();
+    updater->reconcile_soon();
+    updater->step();
+    ASSERT_TRUE(updater->state().at_work);
+    ASSERT_TRUE(state.commit("block", *state.named("block")));
+    settle(*updater);
+    EXPECT_EQ(last(LiveEvent::What::failed), nullptr) << last(LiveEvent::What::failed)->error->message;
+    EXPECT_NE(last(LiveEvent::What::rebuilt), nullptr);
+    EXPECT_FALSE(std::filesystem::exists(files.path("state/sets/block/next.list")));
+}
+
 TEST_F(LiveUpdaterTest, AnImageThatIsGoneIsMadeAnew) {
     const auto updater = open(stream_set());
     put_in_force();

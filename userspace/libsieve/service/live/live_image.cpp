@@ -36,6 +36,7 @@ constexpr std::string_view list_end = "# digest ";
 
 // In the place of an identity, for the list of an image that is not built yet.
 constexpr const char* next_list = "next";
+constexpr const char* next_list_file = "next.list";
 
 // A timed entry whose number is 0 and that never ends needs no comment.
 std::string line_of(const TimedEntry& timed_entry) {
@@ -246,7 +247,7 @@ Status read_timed_list(const std::string& path, TimedList& list) {
 }
 
 Status write_next_list(const TimedList& list, const StateDirectory& state, const std::string& set) {
-    return state.write_beside(set, std::string(next_list) + ".list",
+    return state.write_beside(set, next_list_file,
                               [&](const std::string& path) { return write_timed_list(list, path); });
 }
 
@@ -281,11 +282,12 @@ Result<PublishedImage> publish_image(control::Kernel& kernel, const StateDirecto
         done.everywhere = std::move(swaps.all);
         return {};
     };
-    if (Status published = publish(); !published) {
+    Status published = publish();
+    state.remove_beside(set.name, next_list_file);
+    if (!published) {
         std::error_code error;
         for (const std::string& path :
-             {state.image_path(set.name, record.identity), state.list_path(set.name, record.identity),
-              state.list_path(set.name, next_list)})
+             {state.image_path(set.name, record.identity), state.list_path(set.name, record.identity)})
             std::filesystem::remove(path, error);
         return tl::unexpected(std::move(published.error()));
     }

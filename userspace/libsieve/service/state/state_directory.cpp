@@ -552,15 +552,28 @@ std::string StateDirectory::exact_path(const std::string& set, const std::string
 Status StateDirectory::write_beside(const std::string& set, const std::string& name,
                                     const std::function<Status(const std::string& path)>& write) const {
     reclaim();
-    std::error_code error;
-    for (const std::string& root : roots()) std::filesystem::remove(folder_in(root, set) + '/' + name, error);
+    remove_beside(set, name);
+    {
+        const std::lock_guard guard(staged_->mutex);
+        staged_->beside[set] = name;
+    }
     return into_directory_or_spare([&](const std::string& root) -> Status {
         SIEVE_TRY(make_set_folder(root, set));
         const std::string path = folder_in(root, set) + '/' + name;
         Status done = write(path);
+        std::error_code error;
         if (!done) std::filesystem::remove(path, error);
         return done;
     });
+}
+
+void StateDirectory::remove_beside(const std::string& set, const std::string& name) const {
+    {
+        const std::lock_guard guard(staged_->mutex);
+        staged_->beside.erase(set);
+    }
+    std::error_code error;
+    for (const std::string& root : roots()) std::filesystem::remove(folder_in(root, set) + '/' + name, error);
 }
 
 std::optional<SetRecord>
@@ -761,6 +774,8 @@ void StateDirectory::remove_unnamed(const std::string& set, const std::string& i
         const std::lock_guard guard(staged_->mutex);
         const auto staged = staged_->identities.find(set);
         if (staged != staged_->identities.end()) named.push_back(staged->second + '.');
+        const auto beside = staged_->beside.find(set);
+        if (beside != staged_->beside.end()) named.push_back(beside->second);
     }
     for (const std::string& root : roots()) {
         const auto text = read_small_file(folder_in(root, set) + "/record.json", longest_record);

@@ -147,8 +147,10 @@ class StateDirectory {
     [[nodiscard]] std::map<std::string, std::string> accepted() const;
 
     // Writes a file by `write`, which is given its path: in the set's folder, or the one in the spare folder.
+    // It stays until remove_beside(), whatever is committed, but is not kept over a restart.
     [[nodiscard]] Status write_beside(const std::string& set, const std::string& name,
                                       const std::function<Status(const std::string& path)>& write) const;
+    void remove_beside(const std::string& set, const std::string& name) const;
 
     // The keys that verify matches with that image. bad_input, with the file's name, if they are missing or
     // damaged.
@@ -181,6 +183,7 @@ class StateDirectory {
     struct Staged {
         std::mutex mutex;
         std::map<std::string, std::string> identities;
+        std::map<std::string, std::string> beside; // names of files of write_beside()
     };
     void note_staged(const std::string& set, const std::string& identity) const;
     void forget_staged(const std::string& set, const std::string& identity) const;
