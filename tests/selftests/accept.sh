@@ -127,7 +127,9 @@ in_place() {
     many 100
     says 'warning: set bad: .*the new list has 100 entries.*`xdp-sieve accept bad '
     in_force_live 1000
-    accept bad >/dev/null
+    accept bad >"$WORK/out"
+    grep -qx "set bad: accepted, once: 100 entries (in force: 1000), 100 IPv4 addresses; guard shrink had refused it" \
+        "$WORK/out" || fail "$(cat "$WORK/out")"
     says 'set bad: 0 came and 900 went'
     verdicts <<END
 drop udp 11.0.0.7 $IN4 1 2

@@ -66,10 +66,12 @@ std::string size_text(const service::RefusedList& list) {
     };
     std::string text =
         format_counted(list.entries, "entry", "entries") + before(static_cast<double>(list.entries_before));
+    // Of a set that changes in place, nobody counts the addresses in force.
+    const bool counted = std::ranges::any_of(list.addresses_before, [](double count) { return count > 0; });
     for (std::size_t i = 0; i < SIEVE_FAMILIES; i++)
         if (list.addresses[i] > 0 || list.addresses_before[i] > 0)
             text += fmt::format(", {:.15g} {} addresses{}", list.addresses[i], families[i],
-                                before(list.addresses_before[i]));
+                                counted ? before(list.addresses_before[i]) : std::string());
     return text;
 }
 
