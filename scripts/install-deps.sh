@@ -83,8 +83,8 @@ absent() {
 }
 
 # CrowdSec, fail2ban, GoBGP and Prometheus, whose promtool judges metrics and alert rules, for the service's tests. They
-# are unpacked only: CrowdSec's installation script needs its makers' servers, and the others would run. Without them those
-# tests are skipped.
+# are unpacked only: CrowdSec's installation script needs its makers' servers, and the others would run. Without them
+# those tests are skipped.
 unpacked=/var/cache/xdp-sieve
 # unpack PACKAGE PROGRAM
 unpack() {
