@@ -583,6 +583,22 @@ TEST_F(LiveUpdaterTest, AnAnswerThatAGuardRefusesChangesNothingAndIsAskedForAgai
     EXPECT_EQ(asked.back(), Fetch::whole_list);
 }
 
+// A prefix that takes the place of addresses comes first, but not with a list that may have been cut short.
+TEST_F(LiveUpdaterTest, AnAnswerThatAGuardRefusesBringsNoPrefix) {
+    const auto updater = open(stream_set());
+    put_in_force();
+    put_in_force("block-ranges");
+    answer = Decisions{};
+    for (const std::string& address : test::addresses(200))
+        answer->added.push_back(entry(address, answer->added.size(), now + 24h));
+    settle(*updater);
+    now += 1h; // the whole list is asked for
+    answer = Decisions{.added = {entry("11.0.0.0/28", 1, now + 24h)}};
+    settle(*updater);
+    EXPECT_EQ(updater->state().entries, 200U);
+    EXPECT_EQ(updater->state().ranges, 0U);
+}
+
 // As `delete` refuses it. The list stays as it was until the session is over.
 TEST_F(LiveUpdaterTest, WhatLetsAnAdministratorInDoesNotLeave) {
     SetConfiguration set = file_set(files.feed("friends.txt", {"203.0.113.5", "192.0.2.1", "192.0.2.2"}));

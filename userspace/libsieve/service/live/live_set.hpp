@@ -154,6 +154,9 @@ class LiveSet {
     // The same, from all of the part as its sources have it now. Once all sources have said their lists, what
     // is left of sources that the set no longer has goes, too.
     [[nodiscard]] Result<LiveChange> replace(Part part, std::vector<TimedEntry> all);
+    // Whether a guard of the list's size would refuse that in change(), or in replace() if it is a whole
+    // list.
+    [[nodiscard]] bool refuses_size(Part part, EntryChange change, bool whole_list) const;
     // Removes what has ended by now.
     [[nodiscard]] Result<LiveChange> expire(Time now);
     [[nodiscard]] std::optional<Time> next_expiry() { return list_.next_expiry(); }

@@ -550,7 +550,8 @@ class Updater final : public LiveUpdater {
                 tell_refusal(ranges_->configuration(), std::move(*refusal));
                 taken = false;
             }
-        if (taken && !comes_with_action && take_places(singles, prefixes.added, whole))
+        if (taken && !comes_with_action && take_places(singles, prefixes.added, whole) &&
+            !live_->refuses_size(source.part, singles, whole))
             bring_first(source.part, prefixes.added);
         if (taken && (whole || !singles.empty())) {
             taken = took(whole ? live_->replace(source.part, std::move(singles.added))
