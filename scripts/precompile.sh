@@ -9,7 +9,7 @@ set -euo pipefail
 folder=$1 source=$2
 shift 2
 headers=(algorithm array charconv chrono cstdint cstring filesystem functional map memory mutex optional set span
-    sstream string string_view thread utility variant vector fmt/chrono.h fmt/format.h fmt/ranges.h)
+    sstream string string_view thread utility variant vector fmt/chrono.h fmt/format.h fmt/ranges.h tl/expected.hpp)
 if grep -qxF "#include <gtest/gtest.h>" "$source"; then headers+=(gtest/gtest.h); fi
 version=$("$@" --version)
 

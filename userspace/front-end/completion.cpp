@@ -11,7 +11,6 @@
 #include <set>
 #include <system_error>
 
-#include <CLI/CLI.hpp>
 #include <fmt/core.h>
 #include <sieve/key.h>
 
@@ -264,34 +263,14 @@ CompletionWords values(std::string_view name, const std::string& text, const Wri
     return value == known_values.end() ? CompletionWords() : value->source(text, written);
 }
 
-// An option's or positional argument's name for its value.
-std::string value_name(const CLI::Option& option) {
-    if (option.get_positional()) return option.get_single_name();
-    const std::string name = option.get_type_name();
-    // CLI11 appends what it checks.
-    return name.substr(0, name.find(':'));
-}
-
-bool takes_value(const CLI::Option& option) {
-    return option.get_items_expected_max() > 0;
-}
-
-// The options and arguments of a command, those of its groups included.
-void collect(const CLI::App& app, std::vector<const CLI::Option*>& into) {
-    for (const CLI::Option* option : app.get_options()) into.push_back(option);
-    for (const CLI::App* group :
-         app.get_subcommands([](const CLI::App* one) { return one->get_name().empty(); }))
-        collect(*group, into);
-}
-
-bool is_called(const CLI::Option& option, std::string_view word) {
+bool is_called(const ArgumentDescription& argument, std::string_view word) {
     if (word.starts_with("--")) {
         word.remove_prefix(2);
-        return std::ranges::find(option.get_lnames(), word) != option.get_lnames().end();
+        return std::ranges::find(argument.long_names, word) != argument.long_names.end();
     }
     if (word.size() != 2 || word.front() != '-') return false;
     word.remove_prefix(1);
-    return std::ranges::find(option.get_snames(), word) != option.get_snames().end();
+    return std::ranges::find(argument.short_names, word) != argument.short_names.end();
 }
 
 // Up to the first semicolon; what follows is detail.
@@ -303,12 +282,12 @@ std::string brief(const std::string& description) {
 // Reads the words before the last one, and completes the last one.
 class Completer {
   public:
-    Completer(const CLI::App& app, const CLI::App& command, const Surroundings& surroundings)
+    Completer(const CommandDescription& program, const CommandDescription& command,
+              const Surroundings& surroundings)
         : written_{surroundings} {
-        collect(command, options_);
-        if (&app != &command) collect(app, options_);
-        for (const CLI::Option* option : options_)
-            if (option->get_positional()) positionals_.push_back(option);
+        for (const ArgumentDescription& argument : command.arguments) arguments_.push_back(&argument);
+        if (&program != &command)
+            for (const ArgumentDescription& argument : program.arguments) arguments_.push_back(&argument);
     }
 
     void read(const std::string& word) {
@@ -319,95 +298,95 @@ class Completer {
             only_positionals_ = true;
         } else if (!only_positionals_ && word.size() > 1 && word.front() == '-') {
             read_option(word);
-        } else if (const CLI::Option* positional = next_positional()) {
+        } else if (const ArgumentDescription* positional = next_positional()) {
             note(*positional, word);
             positional_words_++;
         }
     }
 
     [[nodiscard]] CompletionWords finish(const std::string& word) const {
-        if (pending_ != nullptr) return values(value_name(*pending_), word, written_);
+        if (pending_ != nullptr) return values(pending_->value, word, written_);
         if (!only_positionals_ && word.starts_with('-')) return finish_option(word);
-        const CLI::Option* positional = next_positional();
-        return positional == nullptr ? CompletionWords() : values(value_name(*positional), word, written_);
+        const ArgumentDescription* positional = next_positional();
+        return positional == nullptr ? CompletionWords() : values(positional->value, word, written_);
     }
 
     [[nodiscard]] CompletionWords option_names(const std::string& word) const {
         CompletionWords candidates;
-        for (const CLI::Option* option : options_) {
-            if (option->get_positional() || std::ranges::find(given_, option) != given_.end()) continue;
-            for (const std::string& name : option->get_lnames())
-                candidates.push_back({"--" + name, brief(option->get_description())});
+        for (const ArgumentDescription* option : arguments_) {
+            if (option->positional || std::ranges::find(given_, option) != given_.end()) continue;
+            for (const std::string& name : option->long_names)
+                candidates.push_back({"--" + name, brief(option->help)});
             // A short name is offered where it is all there is, or is written already.
-            for (const std::string& name : option->get_snames())
-                if (option->get_lnames().empty() || word == "-" + name)
-                    candidates.push_back({"-" + name, brief(option->get_description())});
+            for (const std::string& name : option->short_names)
+                if (option->long_names.empty() || word == "-" + name)
+                    candidates.push_back({"-" + name, brief(option->help)});
         }
         return candidates;
     }
 
   private:
-    void note(const CLI::Option& option, const std::string& value) {
-        if (value_name(option) == "IFACE") written_.interface = value;
+    void note(const ArgumentDescription& option, const std::string& value) {
+        if (option.value == "IFACE") written_.interface = value;
         if (is_called(option, "--hook")) written_.hook = value;
     }
 
-    [[nodiscard]] const CLI::Option* find(std::string_view name) const {
-        const auto option =
-            std::ranges::find_if(options_, [&](const CLI::Option* one) { return is_called(*one, name); });
-        return option == options_.end() ? nullptr : *option;
+    [[nodiscard]] const ArgumentDescription* find(std::string_view name) const {
+        const auto option = std::ranges::find_if(
+            arguments_, [&](const ArgumentDescription* one) { return is_called(*one, name); });
+        return option == arguments_.end() ? nullptr : *option;
     }
 
     void read_option(const std::string& word) {
         const std::size_t equals = word.find('=');
-        const CLI::Option* option = find(std::string_view(word).substr(0, equals));
+        const ArgumentDescription* option = find(std::string_view(word).substr(0, equals));
         if (option == nullptr) return;
         given_.push_back(option);
         if (equals != std::string::npos)
             note(*option, word.substr(equals + 1));
-        else if (takes_value(*option))
+        else if (option->most_values > 0)
             pending_ = option;
     }
 
     [[nodiscard]] CompletionWords finish_option(const std::string& word) const {
         const std::size_t equals = word.find('=');
         if (equals == std::string::npos) return option_names(word);
-        const CLI::Option* option = find(std::string_view(word).substr(0, equals));
-        if (option == nullptr || !takes_value(*option)) return {};
+        const ArgumentDescription* option = find(std::string_view(word).substr(0, equals));
+        if (option == nullptr || option->most_values == 0) return {};
         return with_prefix(word.substr(0, equals + 1),
-                           values(value_name(*option), word.substr(equals + 1), written_));
+                           values(option->value, word.substr(equals + 1), written_));
     }
 
     // The argument that the next word would be.
-    [[nodiscard]] const CLI::Option* next_positional() const {
+    [[nodiscard]] const ArgumentDescription* next_positional() const {
         std::size_t left = positional_words_;
-        for (const CLI::Option* positional : positionals_) {
-            const auto most = static_cast<std::size_t>(positional->get_items_expected_max());
-            if (left < most) return positional;
-            left -= most;
+        for (const ArgumentDescription* argument : arguments_) {
+            if (!argument->positional) continue;
+            if (left < argument->most_values) return argument;
+            left -= argument->most_values;
         }
         return nullptr;
     }
 
     Written written_;
-    std::vector<const CLI::Option*> options_, positionals_, given_;
-    const CLI::Option* pending_ = nullptr; // awaits its value
+    std::vector<const ArgumentDescription*> arguments_, given_;
+    const ArgumentDescription* pending_ = nullptr; // awaits its value
     std::size_t positional_words_ = 0;
     bool only_positionals_ = false;
 };
 
-CompletionWords command_names(const CLI::App& app) {
+CompletionWords command_names(const CommandDescription& program) {
     CompletionWords candidates;
-    for (const CLI::App* command : app.get_subcommands({}))
-        candidates.push_back({command->get_name(), brief(command->get_description())});
+    for (const CommandDescription& command : program.commands)
+        candidates.push_back({command.name, brief(command.help)});
     return candidates;
 }
 
-CompletionWords all_candidates(const CLI::App& app, const std::vector<std::string>& words,
+CompletionWords all_candidates(const CommandDescription& program, const std::vector<std::string>& words,
                                const Surroundings& surroundings) {
     const auto last = words.end() - 1;
-    if (app.get_subcommands({}).empty()) { // such as xdp-sieved
-        Completer completer(app, app, surroundings);
+    if (program.commands.empty()) { // such as xdp-sieved
+        Completer completer(program, program, surroundings);
         for (auto word = words.begin(); word != last; ++word) completer.read(*word);
         return completer.finish(*last);
     }
@@ -415,24 +394,23 @@ CompletionWords all_candidates(const CLI::App& app, const std::vector<std::strin
     const auto name =
         std::find_if(words.begin(), last, [](const std::string& w) { return !w.starts_with('-'); });
     if (name == last) {
-        Completer completer(app, app, surroundings);
+        Completer completer(program, program, surroundings);
         for (auto word = words.begin(); word != last; ++word) completer.read(*word);
-        return last->starts_with('-') ? completer.option_names(*last) : command_names(app);
+        return last->starts_with('-') ? completer.option_names(*last) : command_names(program);
     }
-    const std::vector<const CLI::App*> commands =
-        app.get_subcommands([&](const CLI::App* one) { return one->get_name() == *name; });
-    if (commands.empty()) return {};
-    Completer completer(app, *commands.front(), surroundings);
+    const auto command = std::ranges::find(program.commands, *name, &CommandDescription::name);
+    if (command == program.commands.end()) return {};
+    Completer completer(program, *command, surroundings);
     for (auto word = name + 1; word != last; ++word) completer.read(*word);
     return completer.finish(*last);
 }
 
 } // namespace
 
-std::vector<CompletionWord> complete(const CLI::App& app, std::vector<std::string> words,
+std::vector<CompletionWord> complete(const CommandDescription& program, std::vector<std::string> words,
                                      const Surroundings& surroundings) {
     if (words.empty()) words.emplace_back();
-    CompletionWords candidates = all_candidates(app, words, surroundings);
+    CompletionWords candidates = all_candidates(program, words, surroundings);
     std::erase_if(candidates,
                   [&](const CompletionWord& candidate) { return !candidate.text.starts_with(words.back()); });
     return candidates;
@@ -467,9 +445,9 @@ Surroundings this_machine() {
     return {all_interfaces, sets};
 }
 
-void print_candidates(const CLI::App& app, std::vector<std::string> words) {
+void print_candidates(const CommandDescription& program, std::vector<std::string> words) {
     if (!words.empty() && words.front() == "--") words.erase(words.begin());
-    for (const CompletionWord& candidate : complete(app, std::move(words), this_machine()))
+    for (const CompletionWord& candidate : complete(program, std::move(words), this_machine()))
         print_out("{}\t{}\n", candidate.text, candidate.description);
 }
 

@@ -9,9 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace CLI {
-class App;
-} // namespace CLI
+#include "front-end/console/program.hpp"
 
 namespace sieve::cli {
 
@@ -33,8 +31,8 @@ struct Surroundings {
 
 // What may stand for the last of `words`, which follow the program's name. The last word may be empty. Files
 // are listed relative to the working directory.
-[[nodiscard]] std::vector<CompletionWord> complete(const CLI::App& app, std::vector<std::string> words,
-                                                   const Surroundings& surroundings);
+[[nodiscard]] std::vector<CompletionWord>
+complete(const CommandDescription& program, std::vector<std::string> words, const Surroundings& surroundings);
 
 // What completion knows of a value by the name that the help calls it: IFACE, FILE, "pass|drop", NUMBER.
 // Tests check that it knows every name.
@@ -42,6 +40,6 @@ struct Surroundings {
 
 // `xdp-sieve complete [--] WORD...`: prints a line for each candidate: the text, and after a tab the
 // description.
-void print_candidates(const CLI::App& app, std::vector<std::string> words);
+void print_candidates(const CommandDescription& program, std::vector<std::string> words);
 
 } // namespace sieve::cli

@@ -66,7 +66,7 @@ void run(int argc, char** argv, std::span<const Command> more, Context& context)
 
     // What the shells' completion scripts run. No person types it, so the help does not show it.
     if (argc > 1 && std::string_view(argv[1]) == "complete") {
-        print_candidates(program.app(), {argv + 2, argv + argc});
+        print_candidates(describe(program.app()), {argv + 2, argv + argc});
         return;
     }
     if (const std::string fault = fault_of_command(program, {argv + 1, argv + argc}); !fault.empty()) {

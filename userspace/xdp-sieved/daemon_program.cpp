@@ -174,7 +174,7 @@ Exit run(int argc, char** argv, const FleetSupport& support) {
     command.add("--log", options.log, "where to").called("auto|journal|stderr").show_default();
     // What the shells' completion scripts run, as for xdp-sieve.
     if (argc > 1 && std::string_view(argv[1]) == "complete") {
-        print_candidates(program.app(), {argv + 2, argv + argc});
+        print_candidates(describe(program.app()), {argv + 2, argv + argc});
         return Exit::done;
     }
     if (const std::optional<Exit> done = program.parse(argc, argv)) return *done;

@@ -22,7 +22,7 @@ class Completion : public testing::Test {
 
     [[nodiscard]] std::vector<std::string> texts(const std::vector<std::string>& words) const {
         std::vector<std::string> found;
-        for (const CompletionWord& candidate : complete(program_.app(), words, machine_))
+        for (const CompletionWord& candidate : complete(describe(program_.app()), words, machine_))
             found.push_back(candidate.text);
         return found;
     }
@@ -134,7 +134,7 @@ TEST_F(Completion, NoCommands) {
     daemon.add_flag("--check", check);
     const auto of = [&](const std::vector<std::string>& words) {
         Texts found;
-        for (const CompletionWord& candidate : complete(daemon, words, machine_))
+        for (const CompletionWord& candidate : complete(describe(daemon), words, machine_))
             found.push_back(candidate.text);
         return found;
     };
@@ -146,18 +146,13 @@ TEST_F(Completion, NoCommands) {
 
 // A value whose name completion does not know gets no candidates, silently.
 TEST_F(Completion, KnowsEveryValue) {
-    const auto check = [](const CLI::App& app, auto&& self) -> void {
-        for (const CLI::Option* option : app.get_options()) {
-            if (option->get_items_expected_max() == 0) continue;
-            const std::string name =
-                option->get_positional() ? option->get_single_name() : option->get_type_name();
-            EXPECT_TRUE(is_known_value(name.substr(0, name.find(':'))))
-                << app.get_name() << " " << option->get_name() << ": " << name;
-        }
-        for (const CLI::App* one : app.get_subcommands([](const CLI::App*) { return true; }))
-            self(*one, self);
+    const auto check = [](const CommandDescription& command, auto&& self) -> void {
+        for (const ArgumentDescription& argument : command.arguments)
+            if (argument.most_values > 0)
+                EXPECT_TRUE(is_known_value(argument.value)) << command.name << ": " << argument.value;
+        for (const CommandDescription& one : command.commands) self(one, self);
     };
-    check(program_.app(), check);
+    check(describe(program_.app()), check);
 }
 
 } // namespace

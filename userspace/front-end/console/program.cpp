@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "front-end/console/program.hpp"
 
+#include <algorithm>
 #include <exception>
+#include <iterator>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -12,6 +14,36 @@
 #include "libsieve/util/text/version.hpp"
 
 namespace sieve::cli {
+
+namespace {
+
+ArgumentDescription describe(const CLI::Option& option) {
+    ArgumentDescription argument{.long_names = option.get_lnames(),
+                                 .short_names = option.get_snames(),
+                                 .positional = option.get_positional(),
+                                 .help = option.get_description(),
+                                 .most_values =
+                                     static_cast<std::size_t>(std::max(0, option.get_items_expected_max()))};
+    // CLI11 appends what it checks.
+    const std::string type = option.get_type_name();
+    argument.value = argument.positional ? option.get_single_name() : type.substr(0, type.find(':'));
+    return argument;
+}
+
+} // namespace
+
+CommandDescription describe(const CLI::App& app) {
+    CommandDescription command{.name = app.get_name(), .help = app.get_description()};
+    for (const CLI::Option* option : app.get_options()) command.arguments.push_back(describe(*option));
+    for (const CLI::App* one : app.get_subcommands([](const CLI::App*) { return true; })) {
+        CommandDescription inner = describe(*one);
+        if (inner.name.empty()) // a group of options
+            std::ranges::move(inner.arguments, std::back_inserter(command.arguments));
+        else
+            command.commands.push_back(std::move(inner));
+    }
+    return command;
+}
 
 Program::Program(const std::string& name, const std::string& description)
     : app_(std::make_unique<CLI::App>(description)) {

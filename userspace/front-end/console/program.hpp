@@ -2,6 +2,7 @@
 // A program: its arguments, its commands if it has some, and its way from main() to an exit code.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -13,6 +14,23 @@
 
 namespace sieve::cli {
 
+// An option or a positional argument, as its help has it.
+struct ArgumentDescription {
+    std::vector<std::string> long_names{};  // without dashes
+    std::vector<std::string> short_names{}; // likewise
+    bool positional = false;
+    std::string value{}; // what the help calls its value
+    std::string help{};
+    std::size_t most_values = 0;
+};
+struct CommandDescription {
+    std::string name{};
+    std::string help{};
+    std::vector<ArgumentDescription> arguments{}; // those of its groups included
+    std::vector<CommandDescription> commands{};
+};
+[[nodiscard]] CommandDescription describe(const CLI::App& app);
+
 class Program {
   public:
     Program(const std::string& name, const std::string& description);
@@ -21,7 +39,7 @@ class Program {
     Program& operator=(const Program&) = delete;
 
     [[nodiscard]] Arguments arguments() { return Arguments(app_.get()); }
-    // For commands (add_command()) and completion.
+    // For commands (add_command()) and describe().
     [[nodiscard]] CLI::App& app() { return *app_; }
     [[nodiscard]] const CLI::App& app() const { return *app_; }
 
