@@ -151,6 +151,24 @@ TEST(MakePlan, FitsAMemory) {
     for (const auto& c : tiny->candidates) EXPECT_NE(c.infeasible, "");
 }
 
+// The header of an image counts lines in 32 bits. More of them were taken modulo 2^32, which may be none.
+TEST(MakePlan, KnowsWhatAMapCannotHold) {
+    for (const std::uint64_t keys : {std::uint64_t{300'000'000'000}, most_planned_keys})
+        for (const PlanRequest& request : {PlanRequest{.keys = keys, .calibrate = false},
+                                           PlanRequest{.keys = keys, .fpr = 1e-3, .calibrate = false},
+                                           PlanRequest{.keys = keys, .memory = keys, .calibrate = false}}) {
+            const auto plan = make_plan(request, {});
+            ASSERT_TRUE(plan) << plan.error().message;
+            for (const Candidate& c : plan->candidates)
+                EXPECT_TRUE(!c.infeasible.empty() || c.bytes >> 38 == 0) << c.kind << " of " << c.bytes;
+        }
+    const auto plan = make_plan({.keys = most_planned_keys, .calibrate = false}, {});
+    ASSERT_TRUE(plan);
+    EXPECT_FALSE(plan->recommended);
+    EXPECT_EQ(plan->candidates.front().infeasible,
+              "34359739398 lines of 64 bytes are more than a BPF map can hold");
+}
+
 // Whole keys behind tags, beside filters. The bytes are those of docs/exact.md, which the builder's own test
 // has.
 TEST(MakePlan, ShowsWhatKeysOfSeveralFieldsTake) {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cmath>
 #include <ctime>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -44,6 +45,13 @@ Result<std::vector<Form>> all_forms(const Kinds& kinds) {
             forms.push_back({kind, options, std::move(builder)});
         }
     return forms;
+}
+
+/// As the builder: the header counts lines in 32 bits. `lines` are those of a whole image.
+Status check_lines(std::uint64_t lines) {
+    if (lines > std::numeric_limits<std::uint32_t>::max())
+        return invalid_request(fmt::format("{} lines of 64 bytes are more than a BPF map can hold", lines));
+    return {};
 }
 
 /// The number of lines that the request needs. Error: why the form cannot meet the request.
@@ -135,10 +143,15 @@ Candidate work_out_exact(const ExactKind& kind, const PlanRequest& request) {
         return c;
     }
     c.lookup = sample->lookup;
-    c.bytes = (sample->lines + SIEVE_FIRST_LINE + witness_count(request.keys)) * sizeof(sieve_line);
+    const std::uint64_t all_lines = sample->lines + SIEVE_FIRST_LINE + witness_count(request.keys);
+    c.bytes = all_lines * sizeof(sieve_line);
     if (request.memory && c.bytes > *request.memory) {
         c.infeasible = fmt::format("exact, and takes {} bytes{}", c.bytes,
                                    are_wide(request) ? "" : " if the keys are random IPv4 addresses");
+        return c;
+    }
+    if (const Status possible = check_lines(all_lines); !possible) {
+        c.infeasible = possible.error().message;
         return c;
     }
     c.bits_per_key = bits_per_key_of(request.keys, sample->lines);
@@ -160,6 +173,10 @@ Candidate work_out(const Form& form, const PlanRequest& request) {
     const Result<std::uint64_t> lines = choose_lines(form, request, overhead);
     if (!lines) {
         c.infeasible = lines.error().message;
+        return c;
+    }
+    if (const Status possible = check_lines(*lines + overhead); !possible) {
+        c.infeasible = possible.error().message;
         return c;
     }
     if (const Status described = form.builder->describe(request.keys, *lines, c.lookup); !described) {
