@@ -45,6 +45,18 @@ TEST(Delta, LeadsFromOneToTheOther) {
     EXPECT_EQ(content_of(made.get()), two);
 }
 
+// zstd takes no window of less than 1 KiB.
+TEST(Delta, IsMadeOfShortLists) {
+    for (const int count : {1, 2, 20, 100}) {
+        const std::string one = feed(count), two = feed(count + 1);
+        const UniqueFd before = file_of(one), after = file_of(two), made = std::move(*memory_file());
+        const auto delta = make_delta(before.get(), after.get());
+        ASSERT_TRUE(delta) << delta.error().message;
+        ASSERT_TRUE(apply_delta(before.get(), *delta, made.get(), two.size()));
+        EXPECT_EQ(content_of(made.get()), two);
+    }
+}
+
 TEST(Delta, IsRefusedUnlessItFits) {
     const std::string one = feed(2000), two = feed(2000, 50);
     const UniqueFd before = file_of(one), after = file_of(two), empty = std::move(*memory_file());

@@ -26,6 +26,7 @@ namespace {
 
 // Higher levels take a hundred times as long for half the size.
 constexpr int level = 9;
+constexpr int narrowest_window = 10; // zstd takes no less, and lists may be shorter
 constexpr int widest_window = 30;
 
 // A whole file, to be read.
@@ -83,7 +84,8 @@ Result<std::string> make_delta(int from, int to) {
     SIEVE_ASSIGN(const Mapping after, Mapping::of(to));
     const std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> context(ZSTD_createCCtx(), ZSTD_freeCCtx);
     if (!context) return failure(ErrorKind::out_of_memory, "no memory for a difference");
-    const int window = std::min<int>(std::bit_width(before.size() + after.size()), widest_window);
+    const int window =
+        std::clamp<int>(std::bit_width(before.size() + after.size()), narrowest_window, widest_window);
     const std::pair<ZSTD_cParameter, int> parameters[] = {
         {ZSTD_c_compressionLevel, level}, {ZSTD_c_windowLog, window}, {ZSTD_c_enableLongDistanceMatching, 1}};
     for (const auto& [parameter, value] : parameters)
