@@ -102,8 +102,18 @@ writes_to_the_journal() {
     wait "$daemon" || fail "$(cat "$WORK/journal.said")"
 }
 
+# In a container, say: nothing listens there, and what the daemon says must not be lost.
+has_no_journal() {
+    rm -rf "$WORK/run"
+    mkdir "$WORK/run"
+    # shellcheck disable=SC2016 # the inner shell expands these
+    refused_with 3 'missing.toml: cannot be read' unshare --mount bash -c \
+        'mount --bind "$1" /run && exec "$2" --config "$3" --log journal' - "$WORK/run" "$SIEVED" "$WORK/missing.toml"
+}
+
 ktap_run \
     "systemd-analyze verify finds nothing" verifies \
     "systemd-analyze security says 2.5 or better" is_hardened \
     "the daemon works with the unit's capabilities" works_with_these_rights \
-    "the journal gets sentences with fields" writes_to_the_journal
+    "the journal gets sentences with fields" writes_to_the_journal \
+    "without a journal, standard error gets the log" has_no_journal

@@ -14,18 +14,6 @@ namespace sieve::service {
 
 namespace {
 
-class JournalLog final : public Log {
-  public:
-    void write(LogLevel level, const std::string& sentence, const LogFields& fields) override {
-        std::vector<std::string> texts{"MESSAGE=" + sentence,
-                                       fmt::format("PRIORITY={}", static_cast<int>(level))};
-        for (const auto& [name, value] : fields) texts.push_back(fmt::format("{}={}", name, value));
-        std::vector<iovec> parts;
-        for (std::string& text : texts) parts.push_back({text.data(), text.size()});
-        ::sd_journal_sendv(parts.data(), static_cast<int>(parts.size()));
-    }
-};
-
 // One write(2) for each line, so that lines of two threads do not mix.
 class StandardErrorLog final : public Log {
   public:
@@ -36,6 +24,25 @@ class StandardErrorLog final : public Log {
         const std::string line = fmt::format("xdp-sieved: {}{}\n", word, sentence);
         (void)!::write(STDERR_FILENO, line.data(), line.size());
     }
+};
+
+class JournalLog final : public Log {
+  public:
+    void write(LogLevel level, const std::string& sentence, const LogFields& fields) override {
+        std::vector<std::string> texts{"MESSAGE=" + sentence,
+                                       fmt::format("PRIORITY={}", static_cast<int>(level))};
+        for (const auto& [name, value] : fields) texts.push_back(fmt::format("{}={}", name, value));
+        std::vector<iovec> parts;
+        for (std::string& text : texts) parts.push_back({text.data(), text.size()});
+        // Where there is no journal, sd_journal_sendv() has no error.
+        if (::access(journal_socket, F_OK) != 0 ||
+            ::sd_journal_sendv(parts.data(), static_cast<int>(parts.size())) < 0)
+            instead_.write(level, sentence, fields);
+    }
+
+  private:
+    static constexpr const char* journal_socket = "/run/systemd/journal/socket";
+    StandardErrorLog instead_;
 };
 
 // systemd names the device and inode of the journal's stream in $JOURNAL_STREAM.

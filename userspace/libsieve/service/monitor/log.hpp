@@ -46,7 +46,7 @@ class Log {
 
 enum class LogChoice : std::uint8_t {
     automatic, // the journal if standard error goes there, else standard error
-    journal,
+    journal,   // standard error where there is none
     standard_error,
 };
 
