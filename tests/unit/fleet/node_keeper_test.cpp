@@ -350,6 +350,15 @@ TEST_F(NodeKeeperTest, ARecordThatCannotBeReadIsNotForgotten) {
     }
 }
 
+// As a file system may leave it after a crash. The host is then a new node, whose folder nobody tidies up.
+TEST_F(NodeKeeperTest, ARecordThatIsDamagedIsReplaced) {
+    bring("one", "A");
+    for (const std::string& damaged : {std::string(20, '\0'), std::string("{"), std::string("x")}) {
+        std::ofstream(folder_ + "/accepted.json") << damaged;
+        publish("after " + damaged);
+    }
+}
+
 TEST_F(NodeKeeperTest, NothingElseComesIn) {
     const std::string one = bring("one", "A");
     const SignedManifest first = last_;

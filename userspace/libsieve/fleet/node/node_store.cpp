@@ -89,7 +89,7 @@ Status NodeStore::accept(const AcceptedManifest& accepted) const {
                                   {"previous", accepted.previous},
                                   {"serial", accepted.serial}};
     return write_output(folder_ + "/accepted.json", json_text(value, json_one_line) + "\n", accepted_output,
-                        Replace::ours);
+                        Replace::own);
 }
 
 std::string NodeStore::leads_to(const char* link) const {
