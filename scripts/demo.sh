@@ -170,30 +170,30 @@ run scripts/demo_traffic.py flows build/xdp-sieve 198.51.100.2 "$WORK"
 
 say "Send packets: UDP, TCP and ICMP, IPv4 and IPv6, from spoofed sources; the old lists are in force"
 start_traffic old
-tell "more 20000"
+tell "more 10000"
 stop_traffic "the old lists are in force"
 
 say "Swap the addresses while packets flow"
 start_traffic swap
-tell "more 10000"
+tell "more 5000"
 tell begin
 sieve swap eth0 "feed=$WORK/new.sieve"
 tell end
-tell "more 10000"
+tell "more 5000"
 stop_traffic "a swap under traffic"
 
 say "Swap the flows while packets flow: another list in another kind of filter, between two packets"
 start_traffic swap-flows
-tell "more 10000"
+tell "more 5000"
 tell begin
 sieve swap eth0 "flows=$WORK/new-flows.sieve"
 tell end
-tell "more 10000"
+tell "more 5000"
 stop_traffic "a swap to another kind"
 
 say "Send the same again; the new lists are in force"
 start_traffic new
-tell "more 20000"
+tell "more 10000"
 stop_traffic "the new lists are in force"
 cat <<'END'
 
