@@ -3,6 +3,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -689,6 +691,34 @@ TEST_F(LiveUpdaterTest, APrefixThatLetsAnAdministratorInDoesNotLeave) {
     settle(*updater);
     EXPECT_EQ(updater->state().ranges, 0U);
     EXPECT_TRUE(updater->state().in_step);
+}
+
+// One half of an answer is refused, and so is the other: both are told.
+TEST_F(LiveUpdaterTest, EachHalfOfAnAnswerTellsWhyItIsRefused) {
+    SetConfiguration set = stream_set();
+    set.action = control::WantedAction{SIEVE_ACTION_PASS};
+    const auto updater = open(set);
+    answer = Decisions{.added = {entry("203.0.113.5", 1, now + 2h), entry("198.51.100.0/24", 2, now + 2h)}};
+    settle(*updater);
+    put_in_force();
+    put_in_force("block-ranges");
+    kernel::TableInForce& table = kernel.at(point).table;
+    for (kernel::SetInForce& one : table.sets) one.action = SIEVE_ACTION_PASS;
+    table.default_action = SIEVE_ACTION_DROP;
+    host.addresses = {{.address = prefix_of("203.0.113.5").address,
+                       .what = "an administrator's session",
+                       .role = control::HostRole::session,
+                       .interface = "eth0"}};
+    events.clear();
+    now += 10s;
+    answer = Decisions{.added = {entry("0.0.0.0/1", 3, now + 2h)}, .deleted = {entry("203.0.113.5", 1)}};
+    updater->step();
+    std::map<std::string, std::optional<Guard>> refused;
+    for (const LiveEvent& event : events)
+        if (event.what == LiveEvent::What::failed) refused[event.set] = event.guard;
+    EXPECT_EQ(refused.at("block"), Guard::lockout);
+    ASSERT_TRUE(refused.contains("block-ranges"));
+    EXPECT_EQ(refused.at("block-ranges"), Guard::growth);
 }
 
 // A change on probation keeps the prefix in force, and the address that goes meanwhile relies on it.

@@ -560,7 +560,7 @@ class Updater final : public LiveUpdater {
         if ((whole && taken) || (!whole && !prefixes.empty())) {
             const Result<RangeSet::Change> done = whole ? ranges_->replace(source.part, prefixes.added)
                                                         : ranges_->change(source.part, prefixes);
-            taken = taken && took_ranges(done);
+            taken = took_ranges(done) && taken; // each half says why it is refused
             if (comes_with_action && taken && done->added + done->removed > 0) live_->wait_for_cycle();
         }
         if (taken) return true;

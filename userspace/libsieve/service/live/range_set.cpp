@@ -77,24 +77,20 @@ Result<RangeSet::Change> RangeSet::change(Part part, const EntryChange& change) 
     return take(part, change, false);
 }
 
-// The addresses that no prefix of the later list holds.
-Result<Members> RangeSet::leaving(const TimedList& after) const {
-    const KeySet no_keys(set_.feed.fields);
-    Members gone(no_keys, feed_of(list_, set_.feed.fields).ranges);
-    SIEVE_TRY(subtract(gone, Members(no_keys, feed_of(after, set_.feed.fields).ranges)));
-    return gone;
+// The addresses of these ranges that no prefix of the list holds.
+static Result<Members> outside(std::vector<AddressRange> ranges, const TimedList& list,
+                               std::uint32_t fields) {
+    const KeySet no_keys(fields);
+    Members members(no_keys, std::move(ranges));
+    SIEVE_TRY(subtract(members, Members(no_keys, feed_of(list, fields).ranges)));
+    return members;
 }
 
 // What has left the list may be in force until now, for a change on probation keeps a new image out. A single
 // address that went meanwhile may have relied on it.
 Status RangeSet::ask_again() const {
     if (!refuse_removal_ || left_.empty()) return {};
-    return refuse_removal_([&]() -> Result<Members> {
-        const KeySet no_keys(set_.feed.fields);
-        Members gone(no_keys, left_);
-        SIEVE_TRY(subtract(gone, Members(no_keys, feed_of(list_, set_.feed.fields).ranges)));
-        return gone;
-    });
+    return refuse_removal_([&] { return outside(left_, list_, set_.feed.fields); });
 }
 
 TimedList RangeSet::list_after(const EntryChange& change, Change& report) const {
@@ -113,7 +109,10 @@ Result<RangeSet::Change> RangeSet::take(Part part, const EntryChange& change, bo
     TimedList after = list_after(change, report);
     if (report.added > 0 || whole_list) report.refusal = guard(after, part, whole_list);
     if (!report.refusal && report.removed > 0) {
-        SIEVE_ASSIGN(report.refusal, guard_removal(refuse_removal_, name(), [&] { return leaving(after); }));
+        SIEVE_ASSIGN(report.refusal, guard_removal(refuse_removal_, name(), [&] {
+                         const std::uint32_t fields = set_.feed.fields;
+                         return outside(feed_of(list_, fields).ranges, after, fields);
+                     }));
     }
     if (report.refusal) {
         said_.refuse(part);

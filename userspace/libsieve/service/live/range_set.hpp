@@ -77,7 +77,6 @@ class RangeSet {
     [[nodiscard]] std::optional<Refusal> guard(const TimedList& list, Part part, bool whole_list) const;
     [[nodiscard]] std::optional<Refusal> guard_size(const TimedList& list, Part part, bool whole_list) const;
     [[nodiscard]] TimedList list_after(const EntryChange& change, Change& report) const;
-    [[nodiscard]] Result<Members> leaving(const TimedList& after) const;
     [[nodiscard]] Status ask_again() const;
     [[nodiscard]] Result<Change> take(Part part, const EntryChange& change, bool whole_list);
     // What no guard has a say in.

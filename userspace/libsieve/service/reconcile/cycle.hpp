@@ -148,11 +148,11 @@ struct CycleReport {
     FiltersBehind behind{};             // for the next cycle
 };
 
-// Runs a cycle. Of the sets that change together, all changes come into force or none: every list has passed
-// its guards, every filter is built, and every hook that has one of the sets has tested its table, before the
-// first table is replaced. The tables of several hooks are then replaced one right after the other, under one
-// lock. The error is one of OnFailure::stop_all before anything was changed; what fails later is in
-// the report.
+// Runs a cycle. Of the sets that change together, all changes come into force or none, and of all sets where
+// a failure stops all: every list has passed its guards, every filter is built, and every hook that has one
+// of the sets has tested its table, before the first table is replaced. The tables of several hooks are then
+// replaced one right after the other, under one lock. The error is one of OnFailure::stop_all before anything
+// was changed; what fails later is in the report.
 [[nodiscard]] Result<CycleReport> run_cycle(control::Kernel& kernel, const Configuration& configuration,
                                             const StateDirectory& state, HostAddresses& host,
                                             const CycleOptions& options, const control::Observer& observer);
