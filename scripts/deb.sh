@@ -47,6 +47,7 @@ if [ -n "$objects" ]; then
     (cd "$objects" && tar -c "${made[@]}" ./*.a ./*.so* ./*.bpf.o) |
         tar -x -C "$tree/build"
     export DEB_BUILD_OPTIONS="${DEB_BUILD_OPTIONS-} noautodbgsym"
+    export DPKG_DEB_COMPRESSOR_LEVEL=0 # nobody downloads these
     how=(--build=binary --no-pre-clean)
 else
     # Packages keep the times of sources that are older than they are, and a checkout sets them at will.

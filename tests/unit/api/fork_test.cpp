@@ -48,11 +48,15 @@ TEST(Fork, AChildBuildsWhileThreadsOfItsParentBuild) {
     std::vector<std::thread> threads;
     for (int i = 0; i < 8; i++)
         threads.emplace_back([&, i] {
-            while (!stop) built += builds(feed, i % 2 == 0 ? "xorsat" : "ddlcbf", {}) ? 1 : 0;
+            while (!stop)
+                if (builds(feed, i % 2 == 0 ? "xorsat" : "ddlcbf", {})) {
+                    built++;
+                    built.notify_one();
+                }
         });
     for (int i = 0; i < 30; i++) {
         const int before = built;
-        while (built == before) std::this_thread::yield();
+        built.wait(before);
         const std::string output = files.path("image-" + std::to_string(i));
         const pid_t child = ::fork();
         if (child == 0) {

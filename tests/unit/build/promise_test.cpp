@@ -169,7 +169,7 @@ TEST(Promise, KeysOfPortsAskTheSameQuestion) {
     for (const sieve_kind kind : {SIEVE_KIND_BLOOM, SIEVE_KIND_DLEFT128})
         for (std::uint64_t seed = 1; seed <= 16; seed++) {
             BuildOptions options;
-            options.kind = {.kind = kind};
+            options.kind = {.kind = kind, .effort = Effort::fast};
             options.seed = seed;
             const auto built = build_set(ports, options, {});
             ASSERT_TRUE(built) << seed << ": " << built.error().message;

@@ -53,7 +53,7 @@ double pow2(unsigned bits) {
 /// is a constant, which makes this nearly twice as fast: the compiler unrolls the loops, and keeps `above`
 /// in registers.
 template <unsigned subtables>
-void solve(std::vector<double>& q, std::size_t width, double average_load) {
+void solve(std::vector<double>& q, std::size_t width, double average_load, double accuracy) {
     const auto derivative = [width](const std::vector<double>& load, std::vector<double>& change) {
         std::array<double, subtables> above;
         for (unsigned i = 0; i < subtables; ++i) {
@@ -74,19 +74,19 @@ void solve(std::vector<double>& q, std::size_t width, double average_load) {
             }
         }
     };
-    integrate(q, average_load, derivative, {.relative = 1e-9, .absolute = 1e-40});
+    integrate(q, average_load, derivative, {.relative = accuracy, .absolute = 1e-40});
 }
 
 constexpr std::array solvers{solve<1>, solve<2>, solve<3>, solve<4>};
 
 } // namespace
 
-SubtableLoads load_distribution(unsigned subtables, double average_load) {
+SubtableLoads load_distribution(unsigned subtables, double average_load, double accuracy) {
     assert(subtables >= 1 && subtables <= solvers.size() && average_load >= 0);
     const std::size_t width = highest_load(average_load) + 1;
     std::vector<double> q(subtables * width, 0.0);
     for (unsigned i = 0; i < subtables; ++i) q[i * width] = 1.0;
-    solvers[subtables - 1](q, width, average_load);
+    solvers[subtables - 1](q, width, average_load, accuracy);
 
     std::size_t used = width;
     const auto rare = [&](std::size_t j) {

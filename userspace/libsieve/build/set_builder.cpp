@@ -710,11 +710,8 @@ Result<Filled> make_image(const Material& material, const KindBuilder& builder, 
     const sieve_lookup& lookup = image.lookup();
     if (const std::string fault = options.kinds->geometry_fault(lookup); !fault.empty())
         return invalid_request(fault);
-    const std::uint32_t probes = std::max(1U, material.most_probes());
-    report.model_fpr = builder.model_fpr(report.keys, lookup);
-    if (report.model_fpr) report.model_fpr = rate_of_probes(std::min(1.0, *report.model_fpr), probes);
     const double rate = builder.predict_fpr(report.keys, lookup);
-    report.predicted_fpr = rate_of_probes(rate, probes);
+    report.predicted_fpr = rate_of_probes(rate, std::max(1U, material.most_probes()));
     return Filled{std::move(image), report, rate};
 }
 
@@ -760,8 +757,8 @@ Status check_exceptions(const Filled& filled, const Material& material, const Ki
               : std::string("no size of this kind would do")));
 }
 
-Result<BuiltSet> measure(Filled filled, Material& material, const BuildOptions& options,
-                         const BuildSecret& secret) {
+Result<BuiltSet> measure(Filled filled, Material& material, const KindBuilder& builder,
+                         const BuildOptions& options, const BuildSecret& secret) {
     auto& [image, report, rate] = filled;
     const Measurement measured =
         measure_fpr(image, options.trials, secret.measurement, asks_material(material, image));
@@ -769,6 +766,10 @@ Result<BuiltSet> measure(Filled filled, Material& material, const BuildOptions& 
     report.measured_trials = measured.trials;
     report.measured_fpr = measured.rate();
     SIEVE_TRY(check_promise(image, report));
+    report.model_fpr = builder.model_fpr(report.keys, image.lookup());
+    if (report.model_fpr)
+        report.model_fpr =
+            rate_of_probes(std::min(1.0, *report.model_fpr), std::max(1U, material.most_probes()));
     if (material.most_probes() > 0 && !sieve_is_one_address(material.fields))
         measure_cover(image, material, secret.measurement);
 
@@ -804,7 +805,7 @@ Result<BuiltSet> build(Source& source, const KindBuilder& builder, const BuildOp
         if (is_unlucky(filled.report) && source.can_hash_again() && ++unlucky < most_unlucky) continue;
         filled.report.spared = can_spare(filled, material, spared.size()) ? spared.size() : 0;
         if (filled.report.spared == 0 || tries == most_tries || spares(image, material, spared)) {
-            Result<BuiltSet> built = measure(std::move(filled), material, options, secret);
+            Result<BuiltSet> built = measure(std::move(filled), material, builder, options, secret);
             SIEVE_TRY(source.check());
             return built;
         }

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
-#include <set>
 #include <tuple>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -33,27 +33,32 @@ std::uint64_t cut(std::uint64_t word, std::uint32_t length) {
 
 using Prefix = std::tuple<std::uint64_t, std::uint64_t, std::uint32_t>;
 
-std::set<Prefix> expanded(const PrefixPlan& plan) {
-    std::set<Prefix> prefixes;
+// In order.
+std::vector<Prefix> expanded(const PrefixPlan& plan) {
+    std::vector<Prefix> prefixes;
+    std::size_t uncut = 0; // prefixes with bits behind the length
     expand_prefixes(plan, [&](std::uint64_t upper, std::uint64_t lower, std::uint32_t length) {
-        EXPECT_EQ(upper, cut(upper, std::min(length, 64U))) << "bits behind the length";
-        EXPECT_EQ(lower, cut(lower, length < 64 ? 0 : length - 64)) << "bits behind the length";
-        EXPECT_TRUE(prefixes.emplace(upper, lower, length).second) << "a prefix twice";
+        if (upper != cut(upper, std::min(length, 64U)) || lower != cut(lower, length < 64 ? 0 : length - 64))
+            uncut++;
+        prefixes.emplace_back(upper, lower, length);
     });
+    EXPECT_EQ(uncut, 0U);
     EXPECT_EQ(prefixes.size(), plan.keys);
+    std::sort(prefixes.begin(), prefixes.end());
+    EXPECT_EQ(std::adjacent_find(prefixes.begin(), prefixes.end()), prefixes.end()) << "a prefix twice";
     return prefixes;
 }
 
 // What the packet path does: cut the address to each length of its family.
-bool probed(const PrefixPlan& plan, const std::set<Prefix>& prefixes, uint128 address) {
+bool probed(const PrefixPlan& plan, const std::vector<Prefix>& prefixes, uint128 address) {
     const auto upper = static_cast<std::uint64_t>(address >> 64);
     const auto lower = static_cast<std::uint64_t>(address);
     const int family = sieve_family(upper, lower);
     for (int i = 0; i < plan.probes.count[family]; i++) {
         const std::uint32_t length = plan.probes.length[family][i];
-        if (prefixes.contains(
-                {cut(upper, std::min(length, 64U)), cut(lower, length < 64 ? 0 : length - 64), length}))
-            return true;
+        const Prefix asked{cut(upper, std::min(length, 64U)), cut(lower, length < 64 ? 0 : length - 64),
+                           length};
+        if (std::binary_search(prefixes.begin(), prefixes.end(), asked)) return true;
     }
     return false;
 }

@@ -194,7 +194,7 @@ TEST(Totals, AreTheTruthWhateverHappens) {
                 kernel.add(name);
             }
             traffic();
-            if (one_in(10)) totals = *Totals::read(totals.text(boot), boot);
+            if (one_in(30)) totals = *Totals::read(totals.text(boot), boot);
             totals.observe(kernel.samples(), step);
             for (const auto& [set, count] : truth) {
                 const std::uint64_t total = totals.set(eth0, set).matches.packets;

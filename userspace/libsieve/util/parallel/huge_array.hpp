@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// A large zeroed array, on large pages if the kernel has them. On small pages, random accesses spend their
-// time on address translation.
+// A zeroed array. A large one is on large pages if the kernel has them: on small pages, random accesses spend
+// their time on address translation. A small one comes from the heap, because mapping pages takes longer than
+// filling them, and makes threads wait for each other.
 #pragma once
 
 #include <sys/mman.h>
 
 #include <cstddef>
+#include <cstdlib>
+#include <cstring>
 #include <new>
 #include <span>
 #include <type_traits>
@@ -17,17 +20,13 @@ namespace sieve {
 template <class T>
 class HugeArray {
     static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>,
-                  "its elements come to be by zeroed pages");
+                  "its elements come to be by zeroed memory");
 
   public:
     HugeArray() = default;
     explicit HugeArray(std::size_t size) : size_(size), capacity_(size) {
         if (size == 0) return;
-        void* pages =
-            ::mmap(nullptr, size * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (pages == MAP_FAILED) throw std::bad_alloc();
-        ::madvise(pages, size * sizeof(T), MADV_HUGEPAGE); // only a hint
-        data_ = static_cast<T*>(pages);
+        data_ = static_cast<T*>(is_small() ? from_heap(bytes()) : from_pages(bytes()));
     }
     HugeArray(HugeArray&& other) noexcept
         : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)),
@@ -39,7 +38,11 @@ class HugeArray {
         return *this;
     }
     ~HugeArray() {
-        if (data_ != nullptr) ::munmap(data_, capacity_ * sizeof(T));
+        if (data_ == nullptr) return;
+        if (is_small())
+            std::free(data_);
+        else
+            ::munmap(data_, bytes());
     }
 
     [[nodiscard]] std::size_t size() const { return size_; }
@@ -58,6 +61,25 @@ class HugeArray {
     [[nodiscard]] const T* end() const { return data_ + size_; }
 
   private:
+    static constexpr std::size_t least_pages = std::size_t{1} << 17; // bytes
+    static constexpr std::size_t alignment = 64;                     // a line of the processor's cache
+
+    [[nodiscard]] std::size_t bytes() const { return capacity_ * sizeof(T); }
+    [[nodiscard]] bool is_small() const { return bytes() < least_pages; }
+
+    static void* from_heap(std::size_t bytes) {
+        const std::size_t whole = (bytes + alignment - 1) / alignment * alignment;
+        void* memory = std::aligned_alloc(alignment, whole);
+        if (memory == nullptr) throw std::bad_alloc();
+        return std::memset(memory, 0, whole);
+    }
+    static void* from_pages(std::size_t bytes) {
+        void* pages = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (pages == MAP_FAILED) throw std::bad_alloc();
+        ::madvise(pages, bytes, MADV_HUGEPAGE); // only a hint
+        return pages;
+    }
+
     T* data_ = nullptr;
     std::size_t size_ = 0;
     std::size_t capacity_ = 0;

@@ -11,8 +11,10 @@ double ddlcbf_keys_without_room(std::uint64_t keys, std::uint64_t lines, const D
     const std::uint32_t capacity = shape.bucket().capacity();
     // The equations take long to solve for loads that are hopeless anyway.
     if (average >= capacity) return static_cast<double>(keys);
+    // A key more or less decides nothing, so three digits do.
+    constexpr double accuracy = 1e-5;
     const std::vector<double> loads =
-        analysis::d_left::overall_loads(analysis::d_left::load_distribution(shape.subtables, average));
+        analysis::d_left::overall_loads(analysis::d_left::load_distribution(shape.subtables, average, accuracy));
     double beyond = 0;
     for (std::size_t load = capacity + 1; load < loads.size(); load++)
         beyond += loads[load] * static_cast<double>(load - capacity);
