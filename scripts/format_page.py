@@ -61,6 +61,11 @@ def ask_compiler(expressions):
         return [int(line) for line in subprocess.check_output([program], text=True).split()]
 
 
+def expressions_of(of, name):
+    """What a row says of a field of a struct, or of a name of an enum."""
+    return (f"offsetof({of}, {name})", f"sizeof((({of}*)0)->{name})") if of.startswith("struct ") else (name,)
+
+
 def cells_of(line):
     return [cell.strip() for cell in line.strip().strip("|").split("|")]
 
@@ -111,18 +116,14 @@ class Page:
         if present != names:
             self.wrong.append(f"{what}: the page lists {present}, the header {names}")
 
-    def layouts(self, text):
-        for at, name in self.marks("layout"):
-            fields = fields_of(name, text)
-            of = f"struct {name}"
-            answers = ask_compiler([e for field in fields
-                                    for e in (f"offsetof({of}, {field})", f"sizeof((({of}*)0)->{field})")])
-            self.columns(at, of, list(zip(answers[0::2], answers[1::2], fields)))
-
-    def values(self, text):
-        for at, name in self.marks("values"):
-            names = names_of(name, text)
-            self.columns(at, f"enum {name}", list(zip(ask_compiler(names), names)))
+    def numbers(self, text):
+        """Checks all layouts and values. The compiler is asked once, since reading the headers takes it seconds."""
+        tables = [(at, f"struct {name}", fields_of(name, text)) for at, name in self.marks("layout")]
+        tables += [(at, f"enum {name}", names_of(name, text)) for at, name in self.marks("values")]
+        asked = [expressions_of(of, name) for _, of, names in tables for name in names]
+        answers = iter(ask_compiler([expression for each in asked for expression in each]))
+        for at, of, names in tables:
+            self.columns(at, of, [(*(next(answers) for _ in expressions_of(of, name)), name) for name in names])
 
     def image(self):
         for at, _ in self.marks("image"):
@@ -146,8 +147,7 @@ def main():
         return SKIPPED
     text = compiler("-E", "-P", source="")  # without comments and macros
     page = Page()
-    page.layouts(text)
-    page.values(text)
+    page.numbers(text)
     page.image()
     if not page.wrong:
         return 0
