@@ -31,6 +31,7 @@ TEST(Geo, WhatIsNoSuchDataIsRefused) {
         // The third column is a continent.
         {"192.0.2.0,192.0.2.255,AS,AF,Kabul,Kabul,34.5,69.1", "geo:AF"},
         {"network,geoname_id,is_anonymous_proxy\n192.0.2.0/24,2921044,0", "geo:DE"},
+        {"network,country,Country\n192.0.2.0/24,DE,FR", "geo:DE"},
         {"192.0.2.0,192.0.2.255,DE\n192.0.2.0,192.0.1.255,DE", "geo:DE"},
         {"192.0.2.0,192.0.2.255,DE\n198.51.100.0,198.51.100.9,DEU", "geo:DE"},
         {"192.0.2.0,192.0.2.255,DE\n\"192.0.2.0,192.0.1.255,DE", "geo:DE"},

@@ -39,20 +39,26 @@ constexpr std::string_view expected_rows =
     "expected rows of FIRST,LAST,COUNTRY or FIRST,LAST,NUMBER,NAME or FIRST,LAST,NUMBER,COUNTRY,NAME, or a "
     "heading that names network, country_code or asn";
 
-// By a heading.
-Columns named_columns(const Row& heading) {
+// By a heading. Nothing: it has a column twice, so that nobody knows which one counts.
+std::optional<Columns> named_columns(const Row& heading) {
+    bool doubled = false;
     const auto column = [&](std::initializer_list<std::string_view> names) {
-        for (const std::string_view name : names)
-            for (std::size_t i = 0; i < heading.size(); i++)
-                if (same_word(heading[i], name)) return i;
+        for (const std::string_view name : names) {
+            const auto is_called = [&](const auto& text) { return same_word(text, name); };
+            const auto found = std::ranges::find_if(heading, is_called);
+            if (found == heading.end()) continue;
+            doubled = doubled || std::any_of(found + 1, heading.end(), is_called);
+            return static_cast<std::size_t>(found - heading.begin());
+        }
         return none;
     };
-    return {.prefix = column({"network", "prefix", "cidr"}),
-            .first = column({"start_ip", "ip_range_start", "range_start"}),
-            .last = column({"end_ip", "ip_range_end", "range_end"}),
-            .country = column({"country_code", "country_iso_code", "country"}),
-            .network = column({"asn", "autonomous_system_number", "as_number"}),
-            .name = column({"as_name", "autonomous_system_organization", "as_organization"})};
+    const Columns columns{.prefix = column({"network", "prefix", "cidr"}),
+                          .first = column({"start_ip", "ip_range_start", "range_start"}),
+                          .last = column({"end_ip", "ip_range_end", "range_end"}),
+                          .country = column({"country_code", "country_iso_code", "country"}),
+                          .network = column({"asn", "autonomous_system_number", "as_number"}),
+                          .name = column({"as_name", "autonomous_system_organization", "as_organization"})};
+    return doubled ? std::nullopt : std::optional(columns);
 }
 
 // By the first row, if there is no heading.
@@ -138,6 +144,10 @@ Status read_geo_table(std::string_view document, GeoSink& sink) {
         if (!columns) {
             const bool heading = row && !entry::is_address_like(row->front());
             columns = !row ? Columns{} : heading ? named_columns(*row) : usual_columns(*row);
+            if (!columns)
+                return bad_input(
+                    fmt::format("found the heading {}, which names a column twice, expected each once",
+                                entry::quote(line)));
             const bool place = columns->prefix != none || (columns->first != none && columns->last != none);
             if (!place || (columns->country == none && columns->network == none))
                 return bad_input(fmt::format("found {}, {}", entry::quote(line), expected_rows));
