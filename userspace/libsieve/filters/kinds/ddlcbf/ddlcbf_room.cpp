@@ -13,8 +13,8 @@ double ddlcbf_keys_without_room(std::uint64_t keys, std::uint64_t lines, const D
     if (average >= capacity) return static_cast<double>(keys);
     // A key more or less decides nothing, so three digits do.
     constexpr double accuracy = 1e-5;
-    const std::vector<double> loads =
-        analysis::d_left::overall_loads(analysis::d_left::load_distribution(shape.subtables, average, accuracy));
+    const std::vector<double> loads = analysis::d_left::overall_loads(
+        analysis::d_left::load_distribution(shape.subtables, average, accuracy));
     double beyond = 0;
     for (std::size_t load = capacity + 1; load < loads.size(); load++)
         beyond += loads[load] * static_cast<double>(load - capacity);
