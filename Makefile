@@ -104,7 +104,8 @@ objects_of = $(filter-out %/main.o $(call inside,$(filter $1/%,$(ROOMS))),$(filt
 libraries = $(foreach room,$(filter $1,$(ROOMS)),$(B)/rooms/$(subst /,-,$(room)).a)
 # Rooms that decide, talk and report compile in little more than half of the time with -Og. Readers of lists, filters and
 # models are loops, so the vectoriser pays off.
-QUICK    := $(addprefix libsieve/util/,files random results system text) libsieve/build $(addprefix libsieve/filters/,joint kinds) \
+QUICK    := $(addprefix libsieve/util/,files random results system text) libsieve/keys libsieve/build \
+	$(addprefix libsieve/filters/,joint kinds prefixes) \
 	libsieve/image libsieve/feeds libsieve/feeds/formats $(addprefix libsieve/kernel/,hooks host maps programs) \
 	libsieve/control libsieve/control/% libsieve/api libsieve/fleet libsieve/fleet/% front-end front-end/% \
 	$(addprefix libsieve/service/,config config/values contact daemon download live monitor reconcile safety sandbox sources \

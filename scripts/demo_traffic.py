@@ -28,7 +28,7 @@ GROUPS = {
     "flow-mistaken": "flow on neither, mistaken (*)",
 }
 PER_GROUP = 600
-FLOWS = 50000  # on each list
+FLOWS = 20000  # on each list
 CANDIDATES = 30000  # non-members to try: no address is mistaken, and few flows are
 HOST_V6 = "2001:db8::2"
 

@@ -32,8 +32,8 @@ processors=${VMTEST_PROCESSORS:-1}
 memory=2G
 # Smaller counts, for the tests that take them as parameters: emulated, a million keys take long. PATIENCE is the
 # selftests' guard against hanging.
-counts=(PATIENCE=300 FRAMES=300 SWAPS=8 ROUNDS=1 CHANGES=5 RATE=1500 SIEVE_TEST_COUNT=5000 SIEVE_CHURN_SWAPS=9
-    "LOOKUPS=${LOOKUPS:-200000}" ${SIEVE_EXACT_LOOKUPS:+"SIEVE_EXACT_LOOKUPS=$SIEVE_EXACT_LOOKUPS"})
+counts=(PATIENCE=300 FRAMES=200 SWAPS=5 ROUNDS=1 CHANGES=3 RATE=1500 SIEVE_TEST_COUNT=3000 SIEVE_CHURN_SWAPS=9
+    "LOOKUPS=${LOOKUPS:-100000}" ${SIEVE_EXACT_LOOKUPS:+"SIEVE_EXACT_LOOKUPS=$SIEVE_EXACT_LOOKUPS"})
 modules=(veth dummy tun 8021q sch_ingress cls_bpf cls_u32 wireguard ipip sit ip_gre ppp_generic ppp_async)
 packages=(bash dash coreutils diffutils findutils grep sed mawk procps util-linux mount iproute2 iputils-ping ethtool
     gojq bpftool libxdp1 xdp-tools python3-minimal wireguard-tools ppp)

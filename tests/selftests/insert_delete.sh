@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 
 setup
-CHANGES=${CHANGES:-25}
+CHANGES=${CHANGES:-15}
 GUESTS=$WORK/guests # the list for guests_come_and_go
 
 # 2000 members, 600 guests (keys that are inserted and deleted), 300 non-members.

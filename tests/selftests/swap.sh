@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 
 setup
-SWAPS=${SWAPS:-100} ROUNDS=${ROUNDS:-3}
+SWAPS=${SWAPS:-60} ROUNDS=${ROUNDS:-3}
 
 # Two lists of different length with 200 addresses in common, and non-members that match neither filter.
 address_lists 20261120 common 200 a 4600 b 20000 non-members 1000

@@ -54,7 +54,7 @@ TEST(Fork, AChildBuildsWhileThreadsOfItsParentBuild) {
                     built.notify_one();
                 }
         });
-    for (int i = 0; i < 30; i++) {
+    for (int i = 0; i < 20; i++) {
         const int before = built;
         built.wait(before);
         const std::string output = files.path("image-" + std::to_string(i));
