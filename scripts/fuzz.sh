@@ -57,7 +57,7 @@ check_runs() {
     packet) echo 6000 ;;
     image) echo 4000 ;;
     changes) echo 2000 ;;
-    feed) echo 1500 ;;
+    feed) echo 1000 ;;
     configuration) echo 3000 ;;
     bans | decisions) echo 20000 ;;
     list_format) echo 800 ;;

@@ -34,7 +34,7 @@ FUZZ_OWN_OBJ := $(patsubst %,$(FUZZ)/%.o,$(basename $(wildcard tests/fuzz/*.cpp 
 
 # Where the targets spend their time. The rest compiles in half of the time without optimisation.
 $(FUZZ_PARSERS) $(addprefix $(FUZZ)/,tests/model/%.o tests/fuzz/%.o \
-$(addprefix userspace/libsieve/,filters/%.o image/%.o keys/%.o packets/%.o feeds/text/%.o)): FUZZ_FLAGS += -O1
+$(addprefix userspace/libsieve/,filters/kinds/exact/%.o image/%.o keys/%.o packets/%.o feeds/text/%.o)): FUZZ_FLAGS += -O1
 
 .PHONY: fuzz fuzz-build fuzz-stack
 

@@ -176,7 +176,7 @@ libsieve_image* some_image() {
 
 libsieve_plan* some_plan() {
     libsieve_plan* plan = nullptr;
-    (void)libsieve_plan_new(1000, 1e-3, 0, &plan, nullptr);
+    (void)libsieve_plan_new(1000, 0, 0, &plan, nullptr);
     return plan;
 }
 
@@ -311,7 +311,7 @@ TEST_F(Interface, BadArgumentsAreErrorsAndNoCrashes) {
     const double infinity = std::numeric_limits<double>::infinity();
     const auto feed_path = [&] { return text("path", feed, {"", "/nonexistent/list.txt", "/"}); };
 
-    // The first plan takes seconds. The children have what it left behind.
+    // The first plan takes a second. The children have what it left behind.
     libsieve_plan* const plan_of_parent = some_plan();
     ASSERT_NE(plan_of_parent, nullptr);
 
