@@ -10,7 +10,7 @@ setup
 . "$here/service.sh"
 needs_daemon
 
-MOVES=${MOVES:-10}
+MOVES=${MOVES:-6}
 
 # in_turn SET OTHER: configures the one set for what comes in, and the other for what leaves.
 in_turn() {
