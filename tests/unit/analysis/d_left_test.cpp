@@ -87,6 +87,19 @@ TEST(DLeftLoads, KeepAllBucketsAndAllKeys) {
         }
 }
 
+// What filters that count ask for, to know whether keys find room.
+TEST(DLeftLoads, KeepThreeDigitsWithLessAccuracy) {
+    for (const unsigned subtables : {2U, 4U})
+        for (const double average : {1.8, 3.5, 5.0}) {
+            const auto loads = load_distribution(subtables, average);
+            const auto quick = load_distribution(subtables, average, 1e-5);
+            for (unsigned i = 0; i < subtables; ++i)
+                for (std::size_t j = 0; j < std::min(loads[i].size(), quick[i].size()); ++j)
+                    EXPECT_NEAR(quick[i][j] / loads[i][j], 1, 1e-3)
+                        << subtables << " subtables, subtable " << i << ", load " << j;
+        }
+}
+
 TEST(DLeftLoads, AreThoseOfRealPlacement) {
     constexpr std::size_t buckets = 30'000;
     for (const unsigned subtables : {2U, 3U, 4U}) {

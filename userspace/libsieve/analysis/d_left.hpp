@@ -23,9 +23,8 @@ using SubtableLoads = std::vector<std::vector<double>>;
 /// where z_ij is the fraction of buckets of subtable i with load j or more, and t the mean number of keys per
 /// bucket. A key enters subtable i at load j-1 if every bucket to its left holds more and every one to its
 /// right no fewer. All rows have the same length. Less than 1e-32 of the buckets hold a load beyond the last
-/// entry. Entries above 1e-32 keep six digits with the given `accuracy`, the error allowed per step. Four
-/// digits are left with 1e-5, in a sixth of the time. Preconditions: 1 <= subtables <= 4, and average_load >=
-/// 0.
+/// entry. Entries above 1e-32 keep six digits with the given `accuracy`, the error allowed per step, and
+/// three with 1e-5, in a sixth of the time. Preconditions: 1 <= subtables <= 4, and average_load >= 0.
 SubtableLoads load_distribution(unsigned subtables, double average_load, double accuracy = 1e-9);
 
 /// Mean over the subtables: the fraction of all buckets with load j. Tables I and II.
