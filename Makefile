@@ -102,8 +102,9 @@ inside    = $(patsubst %,$(B)/userspace/%,$(1:=/%))
 objects_of = $(filter-out %/main.o $(call inside,$(filter $1/%,$(ROOMS))),$(filter $(call inside,$1),$(USER_OBJ)))
 # $(call libraries,ROOM...): each room is a library.
 libraries = $(foreach room,$(filter $1,$(ROOMS)),$(B)/rooms/$(subst /,-,$(room)).a)
-# Rooms that decide, talk and report compile in little more than half of the time with -Og. Readers of lists, filters and
-# models are loops, so the vectoriser pays off.
+# Rooms that decide, talk and report compile in little more than half of the time with -Og, and so do keys, prefixes and
+# joint filters, at the price of builds that take up to 3% longer. Readers of lists, filters and models are loops, so the
+# vectoriser pays off.
 QUICK    := $(addprefix libsieve/util/,files random results system text) libsieve/keys libsieve/build \
 	$(addprefix libsieve/filters/,joint kinds prefixes) \
 	libsieve/image libsieve/feeds libsieve/feeds/formats $(addprefix libsieve/kernel/,hooks host maps programs) \

@@ -593,7 +593,7 @@ TEST_F(SetTableTest, AFilterChangesItsPlaceUnderPackets) {
             packets += 2;
         }
     });
-    for (int round = 0; round < 40 || (packets < bounded(10'000) && round < 6000); round++) {
+    for (int round = 0; round < 60 || (packets < bounded(10'000) && round < 6000); round++) {
         const auto map = map_of(exact(round % 3 * 1000));
         const auto done = replace(replaced_by(map, "bad", true));
         EXPECT_TRUE(done) << done.error().message;
