@@ -12,6 +12,7 @@
 
 #include "bpf/bounded.hpp"
 #include "bpf/images.hpp"
+#include "bpf/shared_program.hpp"
 #include "libsieve/filters/kinds/dleft/dleft_builder.hpp"
 #include "libsieve/filters/placement/distinct_hashes.hpp"
 #include "libsieve/kernel/programs/scratch.hpp"
@@ -65,7 +66,7 @@ TEST_P(DleftForms, KernelAnswersAsUserSpace) {
     ASSERT_TRUE(placed) << placed.error().message;
 
     const FilterMap map = map_of(image, "forms");
-    const Scratch scratch = value_or_fail(Scratch::load(false));
+    const Scratch& scratch = shared_program();
     ASSERT_TRUE(scratch.ask_only(map.fd()));
     packets::Carrier carrier;
     const auto dropped = [&](const sieve_key& key) {

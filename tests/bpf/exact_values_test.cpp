@@ -11,6 +11,7 @@
 
 #include "bpf/bounded.hpp"
 #include "bpf/images.hpp"
+#include "bpf/shared_program.hpp"
 #include "libsieve/filters/kinds/exact/exact_ends.hpp"
 #include "libsieve/filters/kinds/exact/exact_table.hpp"
 #include "libsieve/kernel/maps/filter_map.hpp"
@@ -22,6 +23,7 @@ namespace sieve::kernel {
 namespace {
 
 using exact::Values;
+using test::shared_program;
 using test::value_or_fail;
 using Entries = std::map<uint128, std::uint32_t>;
 
@@ -64,7 +66,7 @@ class ExactValues : public testing::TestWithParam<HookPoint> {
         return value_or_fail(scratch_.run(carrier_.carry(key, SIEVE_FIELD_SRC))) == SIEVE_VERDICT_DROP;
     }
 
-    Scratch scratch_ = value_or_fail(Scratch::load(false, GetParam()));
+    const Scratch& scratch_ = shared_program(GetParam());
     packets::Carrier carrier_;
     std::mt19937_64 random_{1};
 };

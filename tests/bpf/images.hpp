@@ -22,6 +22,10 @@ T value_or_fail(Result<T> result) {
     return std::move(*result);
 }
 
+inline void ok_or_fail(const Status& status) {
+    if (!status) throw std::runtime_error(status.error().message);
+}
+
 // The set of these keys as text ("10.0.0.1", or "10.0.0.1 443" for the fields src,dport).
 [[nodiscard]] Image image_of(const std::vector<std::string>& keys, const std::string& fields = "src",
                              double bits_per_key = 32);

@@ -17,6 +17,7 @@
 #include "bpf/bounded.hpp"
 #include "bpf/images.hpp"
 #include "bpf/packet.hpp"
+#include "bpf/shared_program.hpp"
 #include "libsieve/filters/joint/joint_filter.hpp"
 #include "libsieve/kernel/maps/stats.hpp"
 #include "libsieve/kernel/programs/joint_preflight.hpp"
@@ -118,9 +119,7 @@ class JointTable : public ::testing::TestWithParam<bool> {
   protected:
     void SetUp() override {
         join_exactly = GetParam();
-        auto loaded = kernel::Scratch::load(true);
-        ASSERT_TRUE(loaded) << loaded.error().message;
-        scratch_ = std::make_unique<kernel::Scratch>(std::move(*loaded));
+        scratch_ = &shared_program();
     }
 
     void put(const WantedTable& table) {
@@ -214,7 +213,7 @@ class JointTable : public ::testing::TestWithParam<bool> {
         return table;
     }
 
-    std::unique_ptr<kernel::Scratch> scratch_;
+    kernel::Scratch* scratch_ = nullptr;
 };
 
 using Order = std::vector<std::pair<const Member*, sieve_action>>;

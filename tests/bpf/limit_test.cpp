@@ -11,6 +11,7 @@
 
 #include "bpf/images.hpp"
 #include "bpf/packet.hpp"
+#include "bpf/shared_program.hpp"
 #include "libsieve/kernel/maps/stats.hpp"
 #include "libsieve/kernel/programs/scratch.hpp"
 #include "libsieve/util/system/clock.hpp"
@@ -26,9 +27,7 @@ constexpr std::uint32_t slow = 1;
 
 class LimitTest : public ::testing::TestWithParam<kernel::HookPoint> {
   protected:
-    void SetUp() override {
-        scratch_ = std::make_unique<kernel::Scratch>(value_or_fail(kernel::Scratch::load(true, GetParam())));
-    }
+    void SetUp() override { scratch_ = &shared_program(GetParam()); }
 
     [[nodiscard]] Status put(std::vector<WantedSet> sets,
                              sieve_action default_action = SIEVE_ACTION_PASS) const {
@@ -65,7 +64,7 @@ class LimitTest : public ::testing::TestWithParam<kernel::HookPoint> {
         ASSERT_EQ(bpf_map_update_elem(accounts.get(), &slot, &account, BPF_ANY), 0);
     }
 
-    std::unique_ptr<kernel::Scratch> scratch_;
+    kernel::Scratch* scratch_ = nullptr;
 };
 
 // A packet more may pass for each second that the test takes.

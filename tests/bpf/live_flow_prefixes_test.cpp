@@ -11,6 +11,7 @@
 
 #include "bpf/bounded.hpp"
 #include "bpf/images.hpp"
+#include "bpf/shared_program.hpp"
 #include "libsieve/build/exact_keys.hpp"
 #include "libsieve/build/key_changes.hpp"
 #include "libsieve/build/set_builder.hpp"
@@ -34,6 +35,7 @@ using model::FlowPacket;
 using test::bounded;
 using test::map_of;
 using test::members_of_texts;
+using test::shared_program;
 using test::value_or_fail;
 
 struct Form {
@@ -58,7 +60,7 @@ Image image_of(const Form& form, const std::vector<std::string>& texts) {
 class LiveFlowPrefixes : public testing::TestWithParam<Form> {
   protected:
     const Form form_ = GetParam();
-    Scratch scratch_ = value_or_fail(Scratch::load(false));
+    const Scratch& scratch_ = shared_program();
     packets::Carrier carrier_;
 
     [[nodiscard]] sieve_key key_of(const FlowPacket& packet) const {

@@ -11,6 +11,7 @@
 
 #include "bpf/bounded.hpp"
 #include "bpf/images.hpp"
+#include "bpf/shared_program.hpp"
 #include "libsieve/build/exact_keys.hpp"
 #include "libsieve/build/key_changes.hpp"
 #include "libsieve/build/set_builder.hpp"
@@ -50,7 +51,7 @@ Image image_of_prefixes(const std::vector<std::string>& texts, std::uint32_t sub
 
 class LivePrefixes : public testing::TestWithParam<std::uint32_t> {
   protected:
-    Scratch scratch_ = value_or_fail(Scratch::load(false));
+    const Scratch& scratch_ = shared_program();
     packets::Carrier carrier_;
 
     bool drops(const std::string& address) {

@@ -6,6 +6,7 @@
 
 #include "bpf/images.hpp"
 #include "bpf/packet.hpp"
+#include "bpf/shared_program.hpp"
 #include "libsieve/kernel/maps/stats.hpp"
 #include "libsieve/kernel/programs/scratch.hpp"
 
@@ -17,11 +18,7 @@ using kernel::WantedSet;
 
 class Policy : public ::testing::Test {
   protected:
-    void SetUp() override {
-        auto loaded = kernel::Scratch::load(true);
-        ASSERT_TRUE(loaded) << loaded.error().message;
-        scratch_ = std::make_unique<kernel::Scratch>(std::move(*loaded));
-    }
+    void SetUp() override { scratch_ = &shared_program(); }
 
     void put(sieve_action default_action, std::vector<WantedSet> sets,
              sieve_action unreadable = SIEVE_ACTION_DROP) {
@@ -57,7 +54,7 @@ class Policy : public ::testing::Test {
         return kernel::difference(kernel::read_stats(scratch_->instance())->hit[set->slot], set->baseline);
     }
 
-    std::unique_ptr<kernel::Scratch> scratch_;
+    kernel::Scratch* scratch_ = nullptr;
 };
 
 Packet from(const std::string& source) {

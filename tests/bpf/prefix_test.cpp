@@ -10,6 +10,7 @@
 #include <linux/bpf.h>
 
 #include "bpf/bounded.hpp"
+#include "bpf/shared_program.hpp"
 #include "libsieve/analysis/binomial.hpp"
 #include "libsieve/build/measure.hpp"
 #include "libsieve/build/set_builder.hpp"
@@ -79,15 +80,14 @@ TEST_P(Prefixes, OfACountryMatchInsideAndHardlyOutside) {
     ASSERT_TRUE(preflight) << preflight.error().message;
     const auto passed = preflight->check(image, *map, "prefixes");
     ASSERT_TRUE(passed) << passed.error().message;
-    const auto scratch = Scratch::load(false);
-    ASSERT_TRUE(scratch) << scratch.error().message;
-    ASSERT_TRUE(scratch->table().replace({.sets = {{.name = "prefixes", .map_fd = map->fd()}}}));
+    const Scratch& scratch = test::shared_program();
+    ASSERT_TRUE(scratch.table().replace({.sets = {{.name = "prefixes", .map_fd = map->fd()}}}));
 
     packets::Carrier carrier;
     std::mt19937_64 random(18);
     const auto dropped = [&](uint128 address) {
         const sieve_key key = key_of(address, c.field);
-        const auto verdict = scratch->run(carrier.carry(key, c.field));
+        const auto verdict = scratch.run(carrier.carry(key, c.field));
         EXPECT_TRUE(verdict);
         const bool asked = image.contains(key);
         EXPECT_EQ(*verdict == XDP_DROP, asked) << format_key(key, c.field);

@@ -11,6 +11,7 @@
 #include <linux/bpf.h>
 
 #include "bpf/bounded.hpp"
+#include "bpf/shared_program.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/kernel/maps/filter_map.hpp"
@@ -132,9 +133,8 @@ TEST_P(RangesInTheKernel, AnswerLikeTheLpmTrie) {
     const auto passed = preflight->check(image, *map, "ranges");
     ASSERT_TRUE(passed) << passed.error().message;
     EXPECT_EQ(passed->members, image.file().witnesses);
-    const auto scratch = Scratch::load(false, c.point);
-    ASSERT_TRUE(scratch) << scratch.error().message;
-    ASSERT_TRUE(scratch->table().replace({.sets = {{.name = "ranges", .map_fd = map->fd()}}}));
+    const Scratch& scratch = test::shared_program(c.point);
+    ASSERT_TRUE(scratch.table().replace({.sets = {{.name = "ranges", .map_fd = map->fd()}}}));
 
     packets::Carrier carrier;
     std::size_t members = 0;
@@ -143,7 +143,7 @@ TEST_P(RangesInTheKernel, AnswerLikeTheLpmTrie) {
         const sieve_key key = key_of(address, c.field);
         const bool expected = trie.holds(address);
         ASSERT_EQ(image.contains(key), expected) << format_key(key, c.field);
-        const auto verdict = scratch->run(carrier.carry(key, c.field));
+        const auto verdict = scratch.run(carrier.carry(key, c.field));
         ASSERT_TRUE(verdict) << verdict.error().message;
         ASSERT_EQ(*verdict == SIEVE_VERDICT_DROP, expected) << format_key(key, c.field);
         (expected ? members : strangers)++;

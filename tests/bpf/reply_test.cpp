@@ -15,6 +15,7 @@
 #include "bpf/images.hpp"
 #include "bpf/note_program.hpp"
 #include "bpf/packet.hpp"
+#include "bpf/shared_program.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/exact_kind.hpp"
@@ -45,7 +46,7 @@ const Packet in6 = Ethernet{} / IPv6{.src = peer6, .dst = host6};
 class Replies : public ::testing::TestWithParam<HookPoint> {
   protected:
     void SetUp() override {
-        scratch_ = std::make_unique<kernel::Scratch>(value_or_fail(kernel::Scratch::load(true, GetParam())));
+        scratch_ = &shared_program(GetParam());
         memory_ = std::make_unique<kernel::FlowMemory>(value_or_fail(kernel::FlowMemory::create(10000)));
         note_.use(*memory_);
         ASSERT_TRUE(memory_->put_into(scratch_->instance()));
@@ -86,7 +87,7 @@ class Replies : public ::testing::TestWithParam<HookPoint> {
             }
     }
 
-    std::unique_ptr<kernel::Scratch> scratch_;
+    kernel::Scratch* scratch_ = nullptr;
     std::unique_ptr<kernel::FlowMemory> memory_;
     NoteProgram note_;
 };

@@ -22,6 +22,7 @@
 #include "bpf/images.hpp"
 #include "bpf/packet.hpp"
 #include "bpf/scarce.hpp"
+#include "bpf/shared_program.hpp"
 #include "libsieve/build/exact_keys.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
@@ -96,7 +97,7 @@ class Verification : public ::testing::Test {
         EXPECT_GT(counted.avoided, 100U) << "the filter is too good for this test";
     }
 
-    Scratch scratch_ = value_or_fail(Scratch::load(false));
+    const Scratch& scratch_ = shared_program();
 };
 
 Packet from(std::uint32_t source) {

@@ -19,6 +19,7 @@
 #include "bpf/mirror.hpp"
 #include "bpf/note_program.hpp"
 #include "bpf/packet.hpp"
+#include "bpf/shared_program.hpp"
 #include "libsieve/kernel/programs/scratch.hpp"
 #include "libsieve/util/system/clock.hpp"
 
@@ -319,7 +320,7 @@ TEST(FlowMemory, AnEntryOfAnotherTagIsAnotherFlows) {
         lines.entries[i] = lines.entry(lines.tag(), 100);
         lines.write();
         EXPECT_TRUE(memory.holds(lines.key())) << i;
-        const Scratch scratch = value_or_fail(Scratch::load(false));
+        const Scratch& scratch = shared_program();
         ASSERT_TRUE(memory.put_into(scratch.instance()));
         ASSERT_TRUE(scratch.table().replace(
             {.default_action = SIEVE_ACTION_DROP, .sets = {}, .replies = SIEVE_ACTION_PASS}));

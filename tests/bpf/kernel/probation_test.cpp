@@ -12,6 +12,7 @@
 
 #include "bpf/images.hpp"
 #include "bpf/packet.hpp"
+#include "bpf/shared_program.hpp"
 #include "libsieve/kernel/maps/set_table.hpp"
 #include "libsieve/kernel/maps/stats.hpp"
 #include "libsieve/kernel/programs/scratch.hpp"
@@ -31,9 +32,7 @@ bool map_exists(std::uint32_t id) {
 
 class Probation : public ::testing::TestWithParam<HookPoint> {
   protected:
-    void SetUp() override {
-        scratch_ = std::make_unique<Scratch>(value_or_fail(Scratch::load(true, GetParam())));
-    }
+    void SetUp() override { scratch_ = &shared_program(GetParam()); }
 
     [[nodiscard]] volatile sieve_control& control() const { return scratch_->instance().control(); }
     [[nodiscard]] SetTable table() const { return scratch_->table(); }
@@ -68,7 +67,7 @@ class Probation : public ::testing::TestWithParam<HookPoint> {
     }
 
     const Image old_image_ = image_of({"10.0.0.1"}), new_image_ = image_of({"10.0.0.2"});
-    std::unique_ptr<Scratch> scratch_;
+    Scratch* scratch_ = nullptr;
 };
 
 TEST_P(Probation, IsInForceAtOnceAndKeptIfConfirmed) {
@@ -181,12 +180,14 @@ TEST_P(Probation, TheNextChangeTidiesUp) {
 // The first table that a program gets can be on probation, too. Then every packet passes afterwards.
 TEST_P(Probation, AFirstTableGivesWayToAnEmptyOne) {
     const auto map = map_of(new_image_);
+    std::optional<Scratch> fresh;
     const auto load = [&] {
-        scratch_ = std::make_unique<Scratch>(value_or_fail(Scratch::load_with(
+        fresh = value_or_fail(Scratch::load_with(
             [&] {
                 return Scratch::Sets{{map.fd()}, {}};
             },
-            false, GetParam())));
+            false, GetParam()));
+        scratch_ = &*fresh;
         ASSERT_TRUE(table().install(
             {SIEVE_ACTION_DROP, {{"friends", SIEVE_ACTION_PASS, map.fd()}}, SIEVE_ACTION_DROP, 1h}));
         EXPECT_TRUE(drops("10.0.0.1"));
