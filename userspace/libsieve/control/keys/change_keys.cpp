@@ -184,7 +184,7 @@ Members rest_of(const KeyChangeReport& report, const Members& members, bool pref
 }
 
 // The sum of two changes; of what became of keys, only that of the later one if it was the `whole` request.
-void add(KeysChanged& more, bool whole, KeysChanged& sum) {
+void add_up(KeysChanged& more, bool whole, KeysChanged& sum) {
     sum.expired += more.expired;
     if (whole) {
         sum.report = std::move(more.report);
@@ -234,7 +234,7 @@ Result<KeysChanged> change_keys(Kernel& kernel, const HookName& name, const std:
         auto more = change_once(kernel, name, set, members, request, observer, safety, &lacking);
         if (!more) return keys_left(KeysLeft::refused, more.error());
         const bool in_vain = more->changed.report.done == 0; // others have filled it meanwhile
-        add(more->changed, more->whole, changed);
+        add_up(more->changed, more->whole, changed);
         change.map_id = more->map_id;
         change.prefixes = more->prefixes;
         if (in_vain) break;

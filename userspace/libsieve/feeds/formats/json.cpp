@@ -16,7 +16,7 @@
 
 #include "libsieve/feeds/formats/translator.hpp"
 #include "libsieve/feeds/formats/words.hpp"
-#include "libsieve/feeds/text/doubled_member.hpp"
+#include "libsieve/util/text/doubled_member.hpp"
 
 namespace sieve::formats {
 

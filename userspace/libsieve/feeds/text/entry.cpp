@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <functional>
 #include <optional>
 
 #include <fmt/format.h>
@@ -12,8 +11,8 @@
 #include <sieve/extensions.h>
 
 #include "libsieve/feeds/text/address_text.hpp"
-#include "libsieve/feeds/text/doubled_member.hpp"
 #include "libsieve/feeds/text/protocols.hpp"
+#include "libsieve/util/text/json_text.hpp"
 #include "libsieve/util/text/printable.hpp"
 
 namespace sieve::entry {
@@ -546,14 +545,14 @@ Fault second_address(const char* p, const char* end) {
 
 bool parse_json(std::string_view line, std::uint32_t fields, sieve_key& key, bool& has_key, Fault& fault) {
     has_key = false;
-    DoubledMember twice;
-    const auto object = nlohmann::json::parse(line, std::ref(twice), false);
+    std::optional<std::string> twice;
+    const auto object = sieve::parse_json(line, twice);
     if (!object.is_object()) {
         fault = {.kind = FaultKind::json, .found = std::string(line)};
         return false;
     }
-    if (twice.found()) {
-        fault = {.kind = FaultKind::json_twice, .found = *twice.found()};
+    if (twice) {
+        fault = {.kind = FaultKind::json_twice, .found = *twice};
         return false;
     }
     const nlohmann::json* value = nullptr;

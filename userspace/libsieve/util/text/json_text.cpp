@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/util/text/json_text.hpp"
 
+#include <functional>
+
+#include "libsieve/util/text/doubled_member.hpp"
+
 namespace sieve {
 
 std::string json_text(const nlohmann::json& value, int indent) {
@@ -17,6 +21,13 @@ std::string json_line(const nlohmann::json& value) {
 
 nlohmann::json parse_json(std::string_view text) {
     return nlohmann::json::parse(text, nullptr, false);
+}
+
+nlohmann::json parse_json(std::string_view text, std::optional<std::string>& twice) {
+    DoubledMember watcher;
+    auto value = nlohmann::json::parse(text, std::ref(watcher), false);
+    twice = watcher.found();
+    return value;
 }
 
 } // namespace sieve

@@ -3,6 +3,7 @@
 // and writes text takes as long to compile as the rest of a source.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,5 +22,8 @@ std::string json_line(const nlohmann::json& value);
 
 // The discarded value, of which at() and get() throw, if the text is no JSON.
 nlohmann::json parse_json(std::string_view text);
+
+// The same; `twice` then names a member that an object has twice, if there is any.
+nlohmann::json parse_json(std::string_view text, std::optional<std::string>& twice);
 
 } // namespace sieve

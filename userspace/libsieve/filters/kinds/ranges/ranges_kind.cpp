@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* part_names[SIEVE_RANGES_PARTS] = {"IPv4", "IPv6", "IPv6 beyond /64"};
 
-std::uint64_t table_lines(const sieve_lookup& lookup, int part) {
+std::uint64_t lines_of_table(const sieve_lookup& lookup, int part) {
     return (std::uint64_t{sieve_ranges_cells(&lookup, part)} + SIEVE_RANGES_ENTRIES - 1) /
            SIEVE_RANGES_ENTRIES;
 }
@@ -135,7 +135,7 @@ std::string RangesKind::geometry_fault(const sieve_lookup& lookup) const {
             return fmt::format("{}: {}", part_names[part], fault);
         if (sieve_ranges_table(&lookup, part) != table)
             return fmt::format("{}: a table that is not where the one before it ends", part_names[part]);
-        table += table_lines(lookup, part);
+        table += lines_of_table(lookup, part);
     }
     if (table > lookup.buckets)
         return fmt::format("tables of {} lines in a filter of {}", table, lookup.buckets);
@@ -150,7 +150,7 @@ std::string RangesKind::geometry(const sieve_lookup& lookup) const {
     std::string text;
     std::uint64_t lines = lookup.buckets;
     for (int part = 0; part < SIEVE_RANGES_PARTS; part++) {
-        lines -= table_lines(lookup, part);
+        lines -= lines_of_table(lookup, part);
         const std::uint32_t cells = sieve_ranges_cells(&lookup, part);
         if (cells == 0) continue;
         const std::uint32_t bits = part == SIEVE_RANGES_IPV4 ? 32 : 64;
