@@ -102,22 +102,16 @@ inside    = $(patsubst %,$(B)/userspace/%,$(1:=/%))
 objects_of = $(filter-out %/main.o $(call inside,$(filter $1/%,$(ROOMS))),$(filter $(call inside,$1),$(USER_OBJ)))
 # $(call libraries,ROOM...): each room is a library.
 libraries = $(foreach room,$(filter $1,$(ROOMS)),$(B)/rooms/$(subst /,-,$(room)).a)
-# Rooms that decide, talk and report compile in little more than half of the time with -Og, and so do keys, prefixes and
-# joint filters, at the price of builds that take up to 3% longer. Readers of lists, filters and models are loops, so the
+# Rooms that read, decide, talk and report compile in little more than half of the time with -Og, and so do keys,
+# prefixes and joint filters, at the price of builds that take up to 3% longer. Filters and models are loops, so the
 # vectoriser pays off.
 QUICK    := $(addprefix libsieve/util/,files random results system text) libsieve/keys libsieve/build \
-	$(addprefix libsieve/filters/,joint kinds prefixes) \
-	libsieve/image libsieve/feeds libsieve/feeds/formats $(addprefix libsieve/kernel/,hooks host maps programs) \
+	$(addprefix libsieve/filters/,joint kinds prefixes) libsieve/packets \
+	libsieve/image libsieve/feeds libsieve/feeds/% $(addprefix libsieve/kernel/,hooks host maps programs) \
 	libsieve/control libsieve/control/% libsieve/api libsieve/fleet libsieve/fleet/% front-end front-end/% \
-	$(addprefix libsieve/service/,config config/values contact daemon download live monitor reconcile safety sandbox sources \
-	state) xdp-sieve xdp-sieve/% xdp-sieved xdp-sieve-fleet sieve-bench sieve-lab
+	libsieve/service/% xdp-sieve xdp-sieve/% xdp-sieved xdp-sieve-fleet sieve-bench sieve-lab
 $(foreach room,$(filter $(QUICK),$(ROOMS)),$(call objects_of,$(room))) $(filter %/main.o,$(USER_OBJ)): CXXFLAGS += -Og
-# Those that read text and keep lists lose up to a twentieth with -O1, and compile in two thirds of the time. They do without
-# precompiled headers, which are made for two levels only.
-PLAIN    := libsieve/feeds/text libsieve/service/lists
-$(foreach room,$(PLAIN),$(call objects_of,$(room))): CXXFLAGS += -O1
-$(foreach room,$(PLAIN),$(call objects_of,$(room))): PRECOMPILED :=
-$(foreach room,$(filter-out $(QUICK) $(PLAIN) libsieve/bench%,$(ROOMS)),$(call objects_of,$(room))): CXXFLAGS += -O3
+$(foreach room,$(filter-out $(QUICK) libsieve/bench%,$(ROOMS)),$(call objects_of,$(room))): CXXFLAGS += -O3
 # The installed library.
 LIB_ROOMS := $(filter-out libsieve/service/% libsieve/fleet% libsieve/bench%,$(filter libsieve/%,$(ROOMS)))
 LIB_OBJ  := $(foreach room,$(LIB_ROOMS),$(call objects_of,$(room)))

@@ -18,8 +18,6 @@ if [ -n "${PRECOMPILED-}" ]; then
     # Without this, ccache keeps nothing that was compiled with them. No source tells the time of its compilation.
     export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros}
 fi
-rm -f "$base".part-*
-: >"$base.d.new"
 mapfile -t sources < <(sed -n 's/^#include "\(.*\.cpp\)"$/\1/p' "$group")
 [ ${#sources[@]} -gt 0 ] || sources=("$group")
 parts=()
@@ -30,8 +28,7 @@ compile_at_once() {
     [ "$first" -ne "$last" ] || file=${sources[first - 1]}
     if "${compiler[@]}" -DFIRST_SOURCE="$first" -DLAST_SOURCE="$last" -MMD -MP -MF "$part.d" -MT "$object" \
         -c "$file" -o "$part.o" 2>"$part.log"; then
-        cat "$part.log" >&2
-        cat "$part.d" >>"$base.d.new"
+        [ ! -s "$part.log" ] || cat "$part.log" >&2
         parts+=("$part.o")
     elif [ "$first" -ne "$last" ]; then
         echo "$group: not at once: $(grep -m 1 'error:' "$part.log")"
@@ -44,10 +41,13 @@ compile_at_once() {
 }
 
 compile_at_once 1 ${#sources[@]}
+# The old dependencies hold until the object is new.
 if [ ${#parts[@]} -eq 1 ]; then
     mv "${parts[0]}" "$object"
+    mv "${parts[0]%.o}.d" "$base.d"
 else
     ld -r "${parts[@]}" -o "$object"
+    cat "${parts[@]/%.o/.d}" >"$base.d.new"
+    mv "$base.d.new" "$base.d"
 fi
-mv "$base.d.new" "$base.d" # the old one holds until the object is new
 rm -f "$base".part-*

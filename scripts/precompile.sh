@@ -12,6 +12,8 @@ headers=(algorithm array charconv chrono cstdint cstring filesystem functional m
     sstream string string_view thread utility variant vector fmt/chrono.h fmt/format.h fmt/ranges.h tl/expected.hpp)
 if grep -qxF "#include <gtest/gtest.h>" "$source"; then headers+=(gtest/gtest.h); fi
 version=$("$@" --version)
+read -r -n 16 made < <(printf '%s\n' "$version" "${headers[@]}" "${@/#-I*/}" | sha256sum)
+made=$folder/$made
 
 # state: what must stay as it is.
 state() {
@@ -19,15 +21,20 @@ state() {
     stat -Lc '%n %s %Y' $(sed 's/^[^ ]*: //; s/\\$//' "$made/headers.d")
 }
 
-made=$folder/$(printf '%s\n' "$version" "${headers[@]}" "${@/#-I*/}" | sha256sum | cut -c 1-16)
-mkdir -p "$made"
-exec 9>"$made/lock"
-flock 9
-if ! state 2>/dev/null | cmp -s - "$made/state"; then
+is_fresh() { state 2>/dev/null | cmp -s - "$made/state"; }
+
+make_headers() {
     printf '#include <%s>\n' "${headers[@]}" >"$made/headers.hpp"
-    result=headers.hpp.gch options=()
+    local result=headers.hpp.gch options=()
     [[ $version != *clang* ]] || result=headers.hpp.pch options=(-fpch-instantiate-templates)
     "$@" "${options[@]}" -MD -MF "$made/headers.d" -x c++-header "$made/headers.hpp" -o "$made/$result"
     state >"$made/state"
+}
+
+if ! is_fresh; then
+    mkdir -p "$made"
+    exec 9>"$made/lock"
+    flock 9
+    is_fresh || make_headers "$@" # another compilation may have made them meanwhile
 fi
 echo "-include $made/headers.hpp"
