@@ -16,6 +16,7 @@ command -v nginx >/dev/null || skip_all "nginx is not installed"
 ROUNDS=${ROUNDS:-7}
 ENTRIES=5000
 SETS=(file folder http command packed)
+EVENTS=6 THREADS=7 # of the daemon, but for what refreshes sets
 # The kernel's map of a set's filter has the set's name, with _ for -. No other process has maps of these names.
 PREFIX=d$$
 METRICS=127.0.0.1:9100
@@ -109,14 +110,20 @@ at_rest() {
     grep -q '^xdp_sieve_state{state="ready"} 1' "$WORK/metrics" && [ -z "$(pgrep -P "$daemon" || true)" ]
 }
 
-# Prints what the daemon and its sets hold, without memory.
+# too_many COUNT MOST: by how much the count is above.
+too_many() { echo $(($1 > $2 ? $1 - $2 : 0)); }
+
+# Prints what the daemon and its sets hold, without memory. A thread that refreshes sets begins as soon as one more than
+# ever before is needed at once, at most one for each set here, and has an event; oneTBB starts a worker for each
+# processor at most, whenever it first needs one. All others are there from the start.
 held() {
-    local own threads
+    local own events threads
     own=$(pgrep -P "$daemon" || true)
-    echo "descriptors $(find "/proc/$daemon/fd" -mindepth 1 | wc -l)"
-    # Four of its own; and oneTBB starts a worker for each processor at most, whenever it first needs one.
+    events=$(find "/proc/$daemon/fd" -mindepth 1 -lname 'anon_inode:\[eventfd\]' | wc -l)
     threads=$(find "/proc/$daemon/task" -mindepth 1 -maxdepth 1 | wc -l)
-    echo "threads-too-many $((threads > 4 + $(nproc) ? threads - 4 - $(nproc) : 0))"
+    echo "descriptors-without-events $(($(find "/proc/$daemon/fd" -mindepth 1 | wc -l) - events))"
+    echo "events-too-many $(too_many "$events" $((EVENTS + ${#SETS[@]})))"
+    echo "threads-too-many $(too_many "$threads" $((THREADS + ${#SETS[@]} + $(nproc))))"
     echo "children $(wc -w <<<"$own")"
     echo "mapped $(grep -Ec 'anon_inode:|/memfd:' "/proc/$daemon/maps" || true)"
     echo "programs-and-maps-opened $(cat "/proc/$daemon/fdinfo/"* 2>/dev/null | grep -Ec '^(prog|map)_id' || true)"
