@@ -2,7 +2,6 @@
 // Limits on a set's matches, in the kernel. Time is made by moving the set's account, not by waiting.
 #include <linux/bpf.h>
 
-#include <memory>
 #include <thread>
 #include <vector>
 

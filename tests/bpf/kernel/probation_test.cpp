@@ -4,7 +4,7 @@
 
 #include <atomic>
 #include <chrono>
-#include <memory>
+#include <optional>
 #include <thread>
 
 #include <bpf/bpf.h>
