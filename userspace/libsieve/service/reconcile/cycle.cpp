@@ -100,13 +100,13 @@ bool has_other_action(const SetSurvey& survey) {
     return before && !before->action.empty() && before->action != survey.action;
 }
 
-bool list_of_other_sources(const SetSurvey& survey) {
+bool has_list_of_other_sources(const SetSurvey& survey) {
     return survey.owner_waits || (survey.examined && survey.examined->of_other_sources);
 }
 
 // Whether the list is one of other sources, with another action.
 bool action_waits(const SetSurvey& survey) {
-    return !survey.changed() && list_of_other_sources(survey) && has_other_action(survey);
+    return !survey.changed() && has_list_of_other_sources(survey) && has_other_action(survey);
 }
 
 SetReport report_of(const SetSurvey& survey) {
@@ -679,7 +679,7 @@ namespace {
 void survey_live_sets(std::vector<SetSurvey>& surveys) {
     for (SetSurvey& survey : surveys) {
         if (survey.set == nullptr || !live::is_live(*survey.set)) continue;
-        const bool waits = list_of_other_sources(survey);
+        const bool waits = has_list_of_other_sources(survey);
         survey.not_its_own = survey.not_its_own || (!waits && has_other_action(survey));
         for (SetSurvey& ranges : surveys) {
             if (ranges.set == nullptr || !ranges.set->sources.empty() ||
@@ -792,7 +792,7 @@ WantedVersions wanted_versions(const std::vector<SetSurvey>& surveys) {
         // What runs is as new as the record, or newer: a controller may have died before it wrote that.
         if (!survey.asked || survey.error) {
             set.filter = survey.not_its_own ? WantedFilter::last_good : WantedFilter::in_force;
-            set.of_other_sources = list_of_other_sources(survey);
+            set.of_other_sources = has_list_of_other_sources(survey);
             set.action_waits = action_waits(survey);
         } else if (survey.before()) {
             set.filter = WantedFilter::last_good;
