@@ -164,6 +164,24 @@ a_confirmed_change_stays() {
     [ "$before" = "$(sieve --json status "$IN_IF" | jq -c '.interfaces[0].sets')" ]
 }
 
+# What is typed into a filter on probation goes with it, and whoever types it is told.
+keys_go_with_their_filter() {
+    seq -f '198.18.7.%g' 250 >"$WORK/many" # a table of so many keys has room for one more
+    sieve -q load "$IN_IF" "bad=$WORK/many"
+    sieve insert "$IN_IF" bad 192.0.2.2 2>"$WORK/said"
+    [ ! -s "$WORK/said" ]
+    sieve -q swap "$IN_IF" "bad=$WORK/many" --confirm 86400
+    sieve insert "$IN_IF" bad 192.0.2.3 2>"$WORK/said"
+    grep -q 'its filter is taken back in [0-9]* s, and these keys with it, unless `xdp-sieve confirm' "$WORK/said"
+    sieve -q confirm --take-back
+    sieve list "$IN_IF" bad | grep -qx 192.0.2.2
+    ! sieve list "$IN_IF" bad | grep -qx 192.0.2.3 || fail "it stays"
+    # An action on probation leaves the filter and its keys.
+    sieve -q set "$IN_IF" bad action=count --confirm 86400
+    sieve delete "$IN_IF" bad 192.0.2.2 2>"$WORK/said"
+    [ ! -s "$WORK/said" ]
+}
+
 too_late() {
     sieve -q load "$IN_IF" "bad=$WORK/peer" --confirm 1
     await is_over
@@ -186,5 +204,6 @@ ktap_run \
     "the table from before comes back" the_table_from_before_comes_back \
     "a configuration is taken back, or confirmed" a_configuration_is_taken_back \
     "a confirmed change stays, and holds up others until then" a_confirmed_change_stays \
+    "keys that change in a filter on probation go with it" keys_go_with_their_filter \
     "a confirmation can come too late" too_late \
     "the same at a hook of tc" at_tc

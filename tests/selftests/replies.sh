@@ -661,6 +661,49 @@ another_range_of_ports() {
     inside "$IN" sysctl -qw net.ipv4.ip_local_port_range="32768 60999"
 }
 
+# What a UDP packet of this host begins, its socket tells, and else its ports: a server's answers begin nothing.
+clients_of_udp_are_told_from_servers() {
+    local chosen
+    sieve -q load "$IN_IF" "few=$WORK/nobody" --default drop
+    says 9000 40001
+    is_reply false 40001 9000 udp # the port was not chosen by the kernel
+    says 9000 53
+    is_reply true 53 9000 udp # but this is what resolvers do
+    says 9001 40001 connected
+    is_reply true 40001 9001 udp
+    says 9002 9002
+    is_reply true 9002 9002 udp
+    says 600 40001
+    is_reply false 40001 600 udp
+    says 0 40001 >"$WORK/chosen"
+    chosen=$(cat "$WORK/chosen")
+    is_reply true 40001 "$chosen" udp
+    inside "$IN" sysctl -qw net.ipv4.ip_local_port_range="20000 29999"
+    sieve -q status "$IN_IF" >/dev/null
+    says 40500 40001
+    is_reply false 40001 40500 udp
+    says 20500 40001
+    is_reply true 40001 20500 udp
+    inside "$IN" sysctl -qw net.ipv4.ip_local_port_range="32768 60999"
+}
+# says PORT TO [connected]: a socket of this host sends a packet from that port, or from one that the kernel chooses,
+# which is printed.
+says() {
+    inside "$IN" python3 - "$FAR4" "$@" <<'END'
+import socket, sys
+far, port, to = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+sock.bind(("", port))
+if len(sys.argv) > 4:
+    sock.connect((far, to))
+    sock.send(b"a packet")
+else:
+    sock.sendto(b"a packet", (far, to))
+if port == 0:
+    print(sock.getsockname()[1])
+END
+}
+
 # Where the hook that the noting program needs cannot be had, one error says so, and nothing is changed. The kernel
 # refuses each request by netlink in turn; one of them asks for the queueing discipline.
 no_hook_for_notes() {
@@ -910,6 +953,7 @@ ktap_run \
     "so are flows that are tracked for others" tracked_flows_are_known \
     "translated answers come" translated_answers_come \
     "another range of ports is heard of" another_range_of_ports \
+    "clients of UDP are told from servers" clients_of_udp_are_told_from_servers \
     "without a hook for notes one error comes" no_hook_for_notes \
     "a peer's connection goes on if this host speaks in it" sessions_are_learnt \
     "a friend's path MTU is learnt, too" friends_path_mtu \

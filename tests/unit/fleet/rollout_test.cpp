@@ -74,6 +74,13 @@ TEST(Rollout, StagesAreReadAndWritten) {
         ASSERT_FALSE(refused) << wrong;
         EXPECT_EQ(refused.error().kind, ErrorKind::invalid_request);
     }
+    // Whoever types such a stage means another one.
+    for (const char* without_nodes : {"10%,5%", "5%,canary,5%", "canary,1%,canary", "100%,canary"}) {
+        const auto refused = parse_stages(without_nodes);
+        ASSERT_FALSE(refused) << without_nodes;
+        EXPECT_EQ(refused.error().kind, ErrorKind::invalid_request);
+        EXPECT_NE(refused.error().message.find("have all of its nodes"), std::string::npos);
+    }
 }
 
 TEST(Rollout, RecordsReadBack) {

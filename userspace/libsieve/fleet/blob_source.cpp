@@ -19,6 +19,7 @@
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/fleet/servers/sha256.hpp"
 #include "libsieve/image/header.hpp"
+#include "libsieve/service/download/sandbox_limits.hpp"
 #include "libsieve/service/state/state_directory.hpp"
 #include "libsieve/util/files/input.hpp"
 #include "libsieve/util/system/write_all.hpp"
@@ -82,9 +83,14 @@ Result<BlobSource> feed_blob(const control::SetSpec& spec, Input& input, BlobSou
                             "--as image builds it here",
                             spec.name, option));
     std::vector<char> block(std::size_t{1} << 18);
+    std::uint64_t bytes = 0;
     for (;;) {
         SIEVE_ASSIGN(const std::size_t got, input.read(block.data(), block.size()));
         if (got == 0) break;
+        bytes += got;
+        if (constexpr std::uint64_t most = service::SandboxLimits().unpacked_bytes; bytes > most)
+            return bad_input(
+                fmt::format("{}: more than {} bytes, which is all that a node reads", input.name(), most));
         SIEVE_TRY(write_all(blob.content.get(), {block.data(), got}));
     }
     UniqueFd copy(::dup(blob.content.get()));

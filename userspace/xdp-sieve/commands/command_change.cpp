@@ -147,6 +147,12 @@ Result<Exit> run_change(ChangeArguments& arguments, Context& context) {
     context.changed = report.done > 0 || changed.expired > 0 || changed.grown > 0;
     const std::uint64_t told = arguments.told_ok ? 0 : report.told.size();
     const std::uint64_t left = told + report.full.size();
+    if (set.taken_back_in && report.done > 0)
+        remark(context,
+               fmt::format("set {}: its filter is taken back in {} s, and these keys with it, unless "
+                           "`xdp-sieve confirm {}` keeps it",
+                           arguments.name, std::chrono::ceil<std::chrono::seconds>(*set.taken_back_in).count(),
+                           arguments.interface));
     if (context.json) {
         print_json(arguments, changed, set);
         return left == 0 ? Exit::done : Exit::no;

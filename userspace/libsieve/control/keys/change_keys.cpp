@@ -200,6 +200,16 @@ void add_up(KeysChanged& more, bool whole, KeysChanged& sum) {
     sum.other_end += more.other_end;
 }
 
+// When another filter, or none, comes back in the place of the set's.
+std::optional<std::chrono::nanoseconds> filter_taken_back_in(Kernel& kernel, const kernel::Hook& hook,
+                                                             const TableWithSet& now) {
+    const std::optional<kernel::TableInForce> returning = kernel.read_returning(hook);
+    if (!returning) return std::nullopt;
+    const kernel::SetInForce* before = returning->find(now.set.name);
+    if (before != nullptr && before->map_id == now.set.map_id) return std::nullopt;
+    return kernel.read_table(hook).probation;
+}
+
 } // namespace
 
 Result<ChangeableSet> find_changeable(Kernel& kernel, const HookName& name, const std::string& set) {
@@ -210,7 +220,8 @@ Result<ChangeableSet> find_changeable(Kernel& kernel, const HookName& name, cons
                          .fields = open.filter->lookup().fields,
                          .prefixes = open.stored.of_prefixes(),
                          .exact = lists_and_changes(open.filter->lookup()),
-                         .verified = now.verified()};
+                         .verified = now.verified(),
+                         .taken_back_in = filter_taken_back_in(kernel, hook, now)};
 }
 
 Result<KeysChanged> change_keys(Kernel& kernel, const HookName& name, const std::string& set,

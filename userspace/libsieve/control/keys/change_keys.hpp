@@ -23,6 +23,9 @@ struct ChangeableSet {
     bool prefixes = false;                            // the set holds prefixes
     bool exact = false;                               // the set lists its keys; none matches by mistake
     bool verified = false;                            // its members are known, though a filter has them
+    // The set has its filter by a change on probation, which is taken back after this time, and what happens
+    // to the filter's keys meanwhile with it.
+    std::optional<std::chrono::nanoseconds> taken_back_in{};
 };
 
 // Finds the set, for callers that must read keys before they can change them. Errors: not_attached,

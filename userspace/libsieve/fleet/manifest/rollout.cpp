@@ -82,23 +82,33 @@ Result<RolloutRecord> parse_rollout(const std::string& text) {
 
 Result<std::vector<Stage>> parse_stages(const std::string& text) {
     std::vector<Stage> stages;
+    double covered = 0; // permille of all nodes, by the shares so far
     for (std::size_t begin = 0; begin <= text.size();) {
         const std::size_t comma = std::min(text.find(',', begin), text.size());
         std::string word = text.substr(begin, comma - begin);
         begin = comma + 1;
-        if (!word.ends_with('%')) {
-            if (!is_fleet_name(word))
-                return invalid_request(fmt::format(
-                    "stage `{}`: expected a share of all nodes, such as 1%, or a label of nodes", word));
-            stages.push_back({.label = std::move(word)});
-            continue;
+        Stage stage;
+        if (word.ends_with('%')) {
+            const std::optional<double> percent = parse_real(word.substr(0, word.size() - 1));
+            const double wanted = percent ? *percent * 10 : 0;
+            const double permille = std::round(wanted);
+            if (!(permille >= 1 && permille <= whole) || std::abs(wanted - permille) > 1e-6)
+                return invalid_request(
+                    fmt::format("stage `{}`: expected 0.1% to 100%, in steps of 0.1%", word));
+            stage.permille = static_cast<std::uint32_t>(permille);
+        } else if (is_fleet_name(word)) {
+            stage.label = word;
+        } else {
+            return invalid_request(fmt::format(
+                "stage `{}`: expected a share of all nodes, such as 1%, or a label of nodes", word));
         }
-        const std::optional<double> percent = parse_real(word.substr(0, word.size() - 1));
-        const double wanted = percent ? *percent * 10 : 0;
-        const double permille = std::round(wanted);
-        if (!(permille >= 1 && permille <= whole) || std::abs(wanted - permille) > 1e-6)
-            return invalid_request(fmt::format("stage `{}`: expected 0.1% to 100%, in steps of 0.1%", word));
-        stages.push_back({.permille = static_cast<std::uint32_t>(permille)});
+        const bool has_nodes = stage.label.empty()
+                                   ? stage.permille > covered
+                                   : covered < whole && std::ranges::count(stages, stage) == 0;
+        if (!has_nodes)
+            return invalid_request(fmt::format("stage `{}`: the stages before it have all of its nodes", word));
+        if (stage.label.empty()) covered = stage.permille;
+        stages.push_back(std::move(stage));
     }
     if (stages.back() != Stage{}) stages.emplace_back();
     if (stages.size() > most_stages)
