@@ -2,9 +2,11 @@
 #include "libsieve/control/keys/change_keys.hpp"
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <random>
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <sieve/exact.h>
 #include <sieve/inserted.h>
@@ -16,6 +18,7 @@
 
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
+#include "libsieve/keys/key_order.hpp"
 #include "unit/control/fake_kernel.hpp"
 #include "unit/control/files.hpp"
 #include "unit/messages.hpp"
@@ -162,6 +165,37 @@ TEST_F(ChangeKeys, GrowingNoticesOtherControllers) {
     EXPECT_GE(kernel.count("test set"), 2U) << "built once more";
     EXPECT_FALSE(kernel.keys.at(kernel.running.table.sets[0].exact_id).notes.contains(words("203.0.113.1")));
     EXPECT_TRUE(matches("203.0.113.5"));
+}
+
+// Somebody else lets the set grow first, with the keys that had found room: they are none that it had before.
+TEST_F(ChangeKeys, GrowingCountsItsOwnKeysWhereOthersWereFaster) {
+    put_verified("set", 200, 3);
+    ASSERT_TRUE(insert(kernel, eth0, "set", keys({"203.0.113.1"}), {}));
+    kernel.once("trial", [this] { ASSERT_TRUE(grow_set(kernel, eth0, "set", SIEVE_FIELD_SRC, {})); });
+    const auto list = keys({"203.0.113.1", "203.0.113.2", "203.0.113.3", "203.0.113.4"});
+    const auto done = change_keys(kernel, eth0, "set", list, {.grow = true}, {});
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_EQ(done->report.done, 3U);
+    ASSERT_EQ(done->report.told.size(), 1U);
+    EXPECT_TRUE(same_key(done->report.told.front(), *parse_key("203.0.113.1", SIEVE_FIELD_SRC)));
+    EXPECT_TRUE(done->report.full.empty());
+}
+
+// Others who never rest are kept out in the end.
+TEST_F(ChangeKeys, GrowingHoldsTheLockAtLast) {
+    put_verified("set", 200);
+    std::size_t unlocked = 0;
+    std::function<void()> meanwhile = [&] {
+        if (kernel.count("lock") > kernel.count("unlock")) return;
+        unlocked++;
+        ASSERT_TRUE(insert(kernel, eth0, "set", keys({fmt::format("203.0.113.{}", unlocked)}), {}));
+        kernel.once("trial", meanwhile);
+    };
+    kernel.once("trial", meanwhile);
+    const auto grown = grow_set(kernel, eth0, "set", SIEVE_FIELD_SRC, {});
+    ASSERT_TRUE(grown) << grown.error().message;
+    EXPECT_EQ(unlocked, 1U);
+    EXPECT_TRUE(matches("203.0.113.1"));
 }
 
 // Somebody swaps the set for one that cannot grow: the keys that had found room went with the old one.

@@ -18,6 +18,7 @@
 #include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/prefixes/key_expansion.hpp"
 #include "libsieve/keys/address_ranges.hpp"
+#include "libsieve/keys/key_order.hpp"
 
 namespace sieve::control {
 
@@ -183,10 +184,22 @@ Members rest_of(const KeyChangeReport& report, const Members& members, bool pref
     return rest;
 }
 
+// Of keys that a later try found in the set: those that the try before it put in count as done. A filter that
+// grew of that try's filter has them.
+void count_own(const KeyChangeReport& before, KeyChangeReport& later) {
+    std::vector<sieve_key> others = before.told;
+    others.insert(others.end(), before.full.begin(), before.full.end());
+    std::sort(others.begin(), others.end(), key_order);
+    later.done += std::erase_if(later.told, [&](const sieve_key& key) {
+        return !std::binary_search(others.begin(), others.end(), key, key_order);
+    });
+}
+
 // The sum of two changes; of what became of keys, only that of the later one if it was the `whole` request.
 void add_up(KeysChanged& more, bool whole, KeysChanged& sum) {
     sum.expired += more.expired;
     if (whole) {
+        count_own(sum.report, more.report);
         sum.report = std::move(more.report);
         sum.other_end = more.other_end;
         return;

@@ -21,7 +21,9 @@ namespace sieve::control {
 
 namespace {
 
-constexpr int attempts = 3;
+// The first one leaves the lock free while the larger filter is built, so others may overtake it. The last one
+// holds the lock, so that nobody can.
+constexpr int attempts = 2;
 constexpr double least_bits_per_key = 48; // as live sets have after a rebuild (docs/live-changes.md)
 constexpr std::uint64_t rate_trials = 100'000;
 
@@ -38,11 +40,9 @@ struct Seen {
     std::vector<sieve_key> keys{}; // entries, ascending
 };
 
-// Holds the lock meanwhile: a change counts itself in the filter's header before its last note, so a reader
+// The caller holds the lock: a change counts itself in the filter's header before its last note, so a reader
 // in between would take the key for one that is in doubt, and the count for one that includes it.
-Result<Seen> see(Kernel& kernel, const HookName& name, const std::string& set, std::uint32_t fields,
-                 const Observer& observer) {
-    SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
+Result<Seen> see(Kernel& kernel, const HookName& name, const std::string& set, std::uint32_t fields) {
     SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name, set));
     SIEVE_ASSIGN(const TableWithSet now, table_with(kernel, hook, set));
     SIEVE_ASSIGN(const OpenSet open, open_changeable(kernel, name.interface, now.set));
@@ -123,8 +123,10 @@ std::vector<sieve_key> exact_of(const Seen& seen, const Image& image) {
 
 Result<Growth> grow_set(Kernel& kernel, const HookName& name, const std::string& set, std::uint32_t fields,
                         const Observer& observer, std::span<const sieve_key> coming) {
-    for (int attempt = 0; attempt < attempts; attempt++) {
-        SIEVE_ASSIGN(const Seen seen, see(kernel, name, set, fields, observer));
+    for (int attempt = 1; attempt <= attempts; attempt++) {
+        SIEVE_ASSIGN(Held lock, hold_lock(kernel, observer));
+        SIEVE_ASSIGN(const Seen seen, see(kernel, name, set, fields));
+        if (attempt < attempts) lock.reset();
         const std::uint64_t more = count_stored(seen, coming);
         SIEVE_ASSIGN(Image image, build_larger(seen, more, observer));
         ReadySet ready{.name = set, .image = std::move(image), .maps = {}};
@@ -136,7 +138,9 @@ Result<Growth> grow_set(Kernel& kernel, const HookName& name, const std::string&
         SIEVE_ASSIGN(const std::unique_ptr<Trial> trial, kernel.start_trial(seen.point, false, make));
         SIEVE_TRY(trial->test(0, ready));
 
-        SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
+        if (!lock) {
+            SIEVE_ASSIGN(lock, hold_lock(kernel, observer));
+        }
         SIEVE_ASSIGN(const kernel::Hook hook,
                      find_ours(kernel, {.interface = name.interface, .point = seen.point}));
         SIEVE_ASSIGN(TableWithSet now, table_with(kernel, hook, set));
@@ -152,7 +156,9 @@ Result<Growth> grow_set(Kernel& kernel, const HookName& name, const std::string&
     }
     return failure(
         ErrorKind::changed_meanwhile,
-        fmt::format("set {} was changed again and again while a larger filter was being built", set),
+        fmt::format("set {} was changed, without the lock among controllers, while a larger filter was being "
+                    "built",
+                    set),
         {.interface = name.interface, .set = set});
 }
 

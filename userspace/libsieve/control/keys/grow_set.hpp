@@ -24,9 +24,9 @@ struct Growth {
 // Builds a filter with room for twice as many keys, and for the entries that are coming
 // (filters/prefixes/prefix_entries.hpp), from the set's exact keys, tests it in the kernel and
 // swaps it in. The ends of keys stay. The building goes on without the lock; if somebody changes the set
-// meanwhile, it is built again. Errors: fixed_keys; changed_meanwhile if the set has no longer these fields
-// or is not verified, as nobody knows its keys then, and after three attempts; those of prepare() and of
-// swap().
+// meanwhile, it is built again, with the lock. Errors: fixed_keys; changed_meanwhile if the set has no longer
+// these fields or is not verified, as nobody knows its keys then, or if somebody changes it who does not take
+// the lock; those of prepare() and of swap().
 [[nodiscard]] Result<Growth> grow_set(Kernel& kernel, const HookName& hook, const std::string& set,
                                       std::uint32_t fields, const Observer& observer,
                                       std::span<const sieve_key> coming = {});
