@@ -66,6 +66,15 @@ std::string changes_text(const HookPlan& plan) {
     return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+// Where the hook refused its table, the one before is still in force.
+std::vector<std::string> sets_in_force(const HookReport& hook) {
+    if (!hook.error) return hook.plan.names();
+    std::vector<std::string> names;
+    for (const SetPlan& set : hook.plan.sets)
+        if (set.action_before) names.push_back(set.name);
+    return names;
+}
+
 } // namespace
 
 std::string span_text(std::chrono::milliseconds span) {
@@ -170,9 +179,9 @@ void CycleLog::tell_hook(const HookReport& hook) {
     if (hook.carried_out && plan.step == HookStep::unload) return;
     const bool known = hooks_.contains(name);
     tell_otherwise(name, plan, fields);
-    const std::string trouble = hook.error ? hook.error->message : std::string();
+    const std::string trouble = hook.trouble();
     const Hook before = std::exchange(
-        hooks_[name], Hook{trouble, plan.names(), plan.waiting, plan.default_waits() && !hook.error});
+        hooks_[name], Hook{trouble, sets_in_force(hook), plan.waiting, plan.default_waits() && !hook.error});
     if (hook.error) {
         if (known && before.trouble == trouble) return;
         // The first list of a set is still on its way, or its failure is told with the set.
@@ -195,12 +204,14 @@ void CycleLog::tell_hook(const HookReport& hook) {
             log_.info(
                 fmt::format("{}: taken over as it runs; in force: {}", name, fmt::join(plan.names(), ", ")),
                 fields);
-        else if (!before.trouble.empty())
+        else if (!before.trouble.empty() && trouble.empty())
             log_.notice(fmt::format("{}: is as it should be again", name), fields);
         break;
     case HookStep::unload:
         break;
     }
+    if (!trouble.empty() && before.trouble != trouble)
+        log_.error(fmt::format("{}: {}", name, trouble), fields);
     tell_waiting(name, plan, before, fields);
     for (const std::string& remark : hook.done.remarks)
         log_.info(fmt::format("{}: {}", name, remark), fields);
@@ -210,7 +221,8 @@ void CycleLog::tell_hook(const HookReport& hook) {
 void CycleLog::tell_waiting(const std::string& name, const HookPlan& plan, const Hook& before,
                             const LogFields& fields) {
     for (const WaitingSet& set : plan.waiting)
-        if (!before.trouble.empty() || std::ranges::find(before.waiting, set) == before.waiting.end())
+        if (set.held_back.empty() &&
+            (!before.trouble.empty() || std::ranges::find(before.waiting, set) == before.waiting.end()))
             log_.warning(fmt::format("{}: {}; the other sets go on", name, waiting_text(set)), fields);
     if (plan.default_waits() && !before.default_waits)
         log_.warning(
@@ -278,14 +290,6 @@ void CycleLog::tell_missing(const CycleReport& report) {
     missing_ = std::move(now);
 }
 
-std::string about_set(const std::string& set, const std::string& message) {
-    const std::string begin = fmt::format("set {}: ", set);
-    std::string text = message;
-    for (const std::string& known : {std::string("refused: "), begin})
-        if (text.starts_with(known)) text.erase(0, known.size());
-    return begin + text;
-}
-
 std::string CycleLog::standing() const {
     std::set<std::string> in_force, not_yet;
     std::vector<std::string> working;
@@ -295,12 +299,14 @@ std::string CycleLog::standing() const {
             // Many an error begins with the interface.
             troubles.push_back(hook.trouble.starts_with(name) ? hook.trouble
                                                               : fmt::format("{}: {}", name, hook.trouble));
-        } else {
+        }
+        if (hook.trouble.empty() || !hook.sets.empty()) {
             working.push_back(name);
             in_force.insert(hook.sets.begin(), hook.sets.end());
         }
         for (const WaitingSet& set : hook.waiting)
-            if (not_yet.insert(set.name).second) troubles.push_back(about_waiting(set));
+            if (not_yet.insert(set.name).second && set.held_back.empty())
+                troubles.push_back(about_waiting(set));
         if (hook.default_waits) troubles.push_back(fmt::format("{}: the default is pass until then", name));
     }
     for (const auto& [name, otherwise] : otherwise_) troubles.push_back(otherwise);

@@ -43,7 +43,7 @@ class CycleLog {
     };
     struct Hook {
         std::string trouble{};             // empty: none
-        std::vector<std::string> sets{};   // in force, if there is none
+        std::vector<std::string> sets{};   // in force
         std::vector<WaitingSet> waiting{}; // not yet
         bool default_waits = false;
     };
@@ -67,9 +67,5 @@ class CycleLog {
 
 // "1.4 s", "35 min", "2 h": for people.
 [[nodiscard]] std::string span_text(std::chrono::milliseconds span);
-
-// What is said of a set, once: an error of a set begins with "refused: " or with the set's name already, or
-// not.
-[[nodiscard]] std::string about_set(const std::string& set, const std::string& message);
 
 } // namespace sieve::service

@@ -178,7 +178,7 @@ void Schedule::done(const CycleOptions& cycle, const CycleReport& report, Time n
         back_off(entry, now, set.retry_after);
     }
     const bool failed = std::any_of(report.hooks.begin(), report.hooks.end(),
-                                    [](const HookReport& hook) { return hook.error.has_value(); });
+                                    [](const HookReport& hook) { return !hook.trouble().empty(); });
     if (failed)
         back_off_comparing(now);
     else

@@ -65,7 +65,9 @@ void add_waiting(std::vector<Problem>& problems, const StatisticsCopy& record) {
         for (const WaitingSet& set : sets)
             problems.push_back(
                 {Severity::warning, "set-waiting", "set " + set.name,
-                 set.behind.empty()
+                 !set.held_back.empty()
+                     ? fmt::format("It is not in force on {}: {}", hook_text(hook), sentence(set.held_back))
+                 : set.behind.empty()
                      ? fmt::format("It has no list yet, and is not in force on {}. The other sets go on.",
                                    hook_text(hook))
                      : fmt::format("It is not in force on {}, since it waits for set {}.", hook_text(hook),

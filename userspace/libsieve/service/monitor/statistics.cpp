@@ -141,7 +141,8 @@ void Statistics::note_cycle(const CycleReport& report, const CycleTimes& times) 
     record_.default_waits.clear();
     for (const HookReport& hook : report.hooks) {
         const HookId id{hook.plan.interface, hook.plan.point};
-        if (hook.error) record_.hook_errors[id] = hook.error->message;
+        if (std::string trouble = hook.trouble(); !trouble.empty())
+            record_.hook_errors[id] = std::move(trouble);
         if (hook.plan.paused) record_.paused.insert(id);
         if (!hook.plan.waiting.empty()) record_.waiting[id] = hook.plan.waiting;
         if (hook.plan.default_waits() && !hook.error) record_.default_waits.insert(id);

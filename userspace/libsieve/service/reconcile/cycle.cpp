@@ -16,6 +16,7 @@
 #include "libsieve/service/config/configuration_text.hpp"
 #include "libsieve/service/live/live_set.hpp"
 #include "libsieve/service/live/range_set_configuration.hpp"
+#include "libsieve/service/reconcile/largest_part.hpp"
 #include "libsieve/service/reconcile/list_owner.hpp"
 #include "libsieve/service/reconcile/together.hpp"
 #include "libsieve/service/safety/acceptance.hpp"
@@ -309,6 +310,8 @@ class Cycle {
         };
         for (const std::size_t i : hooks) {
             if (plan.hooks[i].obstacle) return refused(plan.hooks[i], *plan.hooks[i].obstacle);
+            for (const auto& [set, why] : plan.hooks[i].held)
+                if (all || sets.contains(set)) return refused(plan.hooks[i], why);
             if (std::optional<Error> parts = parts_with(plan.hooks[i], sets))
                 return refused(plan.hooks[i], *parts);
         }
@@ -318,18 +321,32 @@ class Cycle {
         std::erase_if(hooks, [&](std::size_t i) { return plan.hooks[i].step == HookStep::nothing; });
         const std::map<std::string, std::string> images = identities();
         std::vector<PreparedHook> prepared;
+        // What others want of the hook may be to blame: once more, without that.
+        const auto again_without_others = [&](std::size_t i, const Error& error) -> Status {
+            prepared.clear();
+            std::optional<HookPlan> part =
+                reduced_.insert(i).second ? part_of(plan.hooks[i], error) : std::nullopt;
+            const bool has_all = part && std::ranges::none_of(sets, [&](const std::string& set) {
+                                     return part->held.contains(set);
+                                 });
+            if (!has_all) return refused(plan.hooks[i], error);
+            plan.hooks[i] = std::move(*part);
+            return change_at_once(plan, done);
+        };
         for (const std::size_t i : hooks) {
             auto one = PreparedHook::prepare(kernel_, configuration_, plan.hooks[i], images, state_,
                                              observer_, safety_for(plan.hooks[i]), options_.catch_up);
-            if (!one) return refused(plan.hooks[i], one.error());
+            if (!one) return again_without_others(i, one.error());
             prepared.push_back(std::move(*one));
         }
         if (prepared.empty()) return {};
         auto lock = control::hold_lock(kernel_, observer_);
         if (!lock) return refused(plan.hooks[hooks.front()], lock.error());
         for (std::size_t n = 0; n < hooks.size(); n++)
-            if (Status checked = prepared[n].check(); !checked)
-                return refused(plan.hooks[hooks[n]], checked.error());
+            if (Status checked = prepared[n].check(); !checked) {
+                lock->reset();
+                return again_without_others(hooks[n], checked.error());
+            }
         for (std::size_t n = 0; n < hooks.size(); n++) {
             Result<HookDone> committed = prepared[n].commit();
             const bool stays = !committed && committed.error().kind != ErrorKind::unfinished;
@@ -348,9 +365,14 @@ class Cycle {
     }
 
     // What a person reads of a hook's refusal: of a lockout, also what to change if it is meant.
-    [[nodiscard]] static Error told(const Error& error, const HookPlan& hook) {
+    [[nodiscard]] static Error with_advice(const Error& error, const HookPlan& hook) {
         if (error.kind != ErrorKind::lockout) return error;
-        return {ErrorKind::bad_input, "refused: " + lockout_text(error, hook.entry), error.facts};
+        return {error.kind, "refused: " + lockout_text(error, hook.entry), error.facts};
+    }
+    [[nodiscard]] static Error told(const Error& error, const HookPlan& hook) {
+        Error told = with_advice(error, hook);
+        if (told.kind == ErrorKind::lockout) told.kind = ErrorKind::bad_input;
+        return told;
     }
 
     // A hook has refused what changes together.
@@ -417,12 +439,38 @@ class Cycle {
         if (!report.error && report.plan.step == HookStep::unload && !report.plan.paused)
             report.error = what_keeps(report.plan);
         const bool stopped = failed_ && options_.on_failure == OnFailure::stop_all;
-        if (!report.error && !stopped)
-            settle(report,
-                   carry_out(kernel_, configuration_, report.plan, identities(), state_, observer_,
-                             safety_for(report.plan), options_.catch_up),
-                   report.plan);
+        if (!report.error && !stopped) {
+            Result<HookDone> done = carry_out(report.plan);
+            if (std::optional<HookPlan> part = done ? std::nullopt : part_of(report.plan, done.error())) {
+                report.plan = std::move(*part);
+                done = carry_out(report.plan);
+            }
+            settle(report, done, report.plan);
+        }
         add_hook(std::move(report));
+    }
+    [[nodiscard]] Result<HookDone> carry_out(const HookPlan& plan) {
+        return service::carry_out(kernel_, configuration_, plan, identities(), state_, observer_,
+                                  safety_for(plan), options_.catch_up);
+    }
+    // What the hook takes of a plan that it refuses.
+    [[nodiscard]] std::optional<HookPlan> part_of(const HookPlan& refused, const Error& why) {
+        if (options_.on_failure == OnFailure::stop_all) return std::nullopt;
+        const WantedVersions wanted = wanted_versions(surveys_);
+        const auto plan_for = [&](const HeldBack& held) {
+            return plan_hook(kernel_, configuration_, wanted, options_.behind, refused, held);
+        };
+        const auto try_out = [&](const HookPlan& plan) -> Status {
+            if (plan.step == HookStep::nothing) return {};
+            SIEVE_ASSIGN(PreparedHook prepared,
+                         PreparedHook::prepare(kernel_, configuration_, plan, identities(), state_, observer_,
+                                               safety_for(plan), options_.catch_up));
+            SIEVE_ASSIGN(const control::Held lock, control::hold_lock(kernel_, observer_));
+            Status taken = prepared.check();
+            if (!taken) return tl::unexpected(with_advice(taken.error(), plan));
+            return taken;
+        };
+        return largest_part(refused, with_advice(why, refused), wanted, plan_for, try_out);
     }
 
     // The configuration may have moved an interface's sets to another hook. Until they are in force there,
@@ -439,6 +487,7 @@ class Cycle {
 
     // A set that is in force here, and waits there.
     static std::optional<Error> what_waits(const HookReport& other, const HookPlan& unload) {
+        if (other.plan.holds_table()) return other.plan.held.at(std::string());
         for (const SetPlan& set : unload.sets)
             for (const WaitingSet& waits : other.plan.waiting)
                 if (waits.name == set.name) return Error{ErrorKind::bad_input, waiting_text(waits), {}};
@@ -525,10 +574,10 @@ class Cycle {
         FiltersBehind behind = options_.behind;
         for (const HookReport& hook : report_.hooks)
             for (const SetPlan& set : hook.plan.sets) {
-                if (!hook.error)
-                    behind.erase({hook.program_id(), set.name});
-                else if (set.new_filter)
+                if (hook.error ? set.new_filter : hook.plan.held.contains(set.name))
                     behind.insert({hook.program_id(), set.name});
+                else if (!hook.error)
+                    behind.erase({hook.program_id(), set.name});
             }
         for (const std::uint32_t program : away_)
             for (const SetReport& set : report_.sets)
@@ -628,7 +677,7 @@ class Cycle {
 
     // Not if it waits for another set.
     static bool has(const HookReport& hook, const std::string& set) {
-        return is_about(hook.plan, {set}) && !hook.plan.waits(set);
+        return is_about(hook.plan, {set}) && (hook.plan.held.contains(set) || !hook.plan.waits(set));
     }
     [[nodiscard]] bool is_planned(const std::string& set) const {
         return std::any_of(report_.hooks.begin(), report_.hooks.end(),
@@ -638,9 +687,11 @@ class Cycle {
     void blame_hooks(SetReport& set) const {
         set.outcome = SetOutcome::failed;
         for (const HookReport& hook : report_.hooks) {
-            if (!has(hook, set.name) || !hook.error) continue;
-            set.error = hook.error;
-            if (!hook.locks_out) return;
+            if (!has(hook, set.name)) continue;
+            const auto held = hook.plan.held.find(set.name);
+            if (held == hook.plan.held.end() && !hook.error) continue;
+            set.error = held != hook.plan.held.end() ? held->second : hook.error;
+            if (!hook.locks_out && set.error->kind != ErrorKind::lockout) return;
             set.outcome = SetOutcome::refused;
             set.guard = Guard::lockout;
             return;
@@ -660,7 +711,8 @@ class Cycle {
     std::set<std::uint32_t> unloaded_; // programs
     std::vector<std::uint32_t> away_;  // programs that may run where this cycle changes nothing
     std::map<std::string, SetRecord> staged_;
-    std::set<std::string> live_; // sets whose image was brought into force
+    std::set<std::string> live_;    // sets whose image was brought into force
+    std::set<std::size_t> reduced_; // hooks of the plan of change_at_once() that do without what others want
     bool failed_ = false;
     CycleReport report_; // its sets in the order of the surveys
 };
@@ -810,6 +862,7 @@ std::optional<Error> first_failure(const std::vector<SetSurvey>& surveys, const 
                      {.interface = plan.missing.front()}};
     for (const HookPlan& hook : plan.hooks) {
         if (hook.obstacle) return hook.obstacle;
+        if (!hook.held.empty()) return hook.held.begin()->second;
         if (hook.otherwise) return hook.otherwise;
     }
     return std::nullopt;

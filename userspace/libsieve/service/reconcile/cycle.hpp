@@ -136,6 +136,8 @@ struct HookReport {
     HookDone done{};              // if it was
     std::optional<Error> error{}; // an obstacle, or why carrying out failed
 
+    // What is wrong there: the error, or what is held back. Empty: nothing.
+    [[nodiscard]] std::string trouble() const { return error ? error->message : plan.held_text(); }
     // Of the program that runs there now; 0: none of ours.
     [[nodiscard]] std::uint32_t program_id() const { return carried_out ? done.program_id : plan.program_id; }
 };

@@ -38,8 +38,8 @@ control::TableSpec table_of(const Configuration& configuration, const HookPlan& 
     table.interface = plan.interface;
     table.point = entry.hook;
     table.default_action = plan.default_action;
-    table.unreadable = entry.unreadable;
-    table.replies = entry.replies;
+    table.unreadable = plan.unreadable;
+    table.replies = plan.holds_table() && plan.step == HookStep::change ? plan.replies : entry.replies;
     table.flows = {.most = entry.max_flows, .if_new = true};
     table.replace = true;
     table.mode = entry.mode;
@@ -121,9 +121,10 @@ class HookPlanner {
         SIEVE_ASSIGN(const kernel::Hook hook, kernel_.read_hook(interface, entry.hook));
         SIEVE_TRY(kernel::may_attach(hook, false));
         if (hook.ours) SIEVE_TRY(kernel::refuse_unless_ours(hook));
-        plan_.default_action = entry.default_action;
+        plan_.default_action = plan_.holds_table() ? SIEVE_ACTION_PASS : entry.default_action;
+        plan_.unreadable = entry.unreadable;
         control::TableSpec table = table_of(configuration_, plan_, entry.sets);
-        SIEVE_ASSIGN(actions_, control::find_actions(kernel_, table.sets, entry.default_action));
+        for (const control::SetSpec& set : table.sets) find_action(set);
         if (!hook.ours) {
             find_waiting(nullptr);
             if (!entry.sets.empty() && plan_.waiting.size() == entry.sets.size() &&
@@ -140,6 +141,11 @@ class HookPlanner {
         if (Status attached = check_attached(hook, entry); !attached)
             plan_.otherwise = std::move(attached.error());
         const kernel::TableInForce now = kernel_.read_table(hook);
+        if (plan_.holds_table()) {
+            plan_.default_action = now.default_action;
+            plan_.unreadable = now.unreadable;
+            table.replies = now.replies;
+        }
         find_waiting(&now);
         table.default_action = plan_.default_action;
         SIEVE_TRY(compare_replies(hook, now, table));
@@ -148,6 +154,16 @@ class HookPlanner {
     }
 
   private:
+    void find_action(const control::SetSpec& set) {
+        const sieve_action default_action = plan_.entry->default_action;
+        auto found = control::find_actions(kernel_, {&set, 1}, default_action);
+        if (found) return actions_.push_back(found->front());
+        plan_.held.try_emplace(set.name, std::move(found.error()));
+        actions_.push_back(set.action ? control::SetAction{set.action->action}
+                                      : control::natural_action(default_action));
+    }
+    [[nodiscard]] bool is_held(const std::string& name) const { return plan_.held.contains(name); }
+
     // A set that waits can make others wait, whichever side of it they are on.
     void find_waiting(const kernel::TableInForce* now) {
         const std::vector<std::string>& names = plan_.entry->sets;
@@ -161,7 +177,7 @@ class HookPlanner {
             const kernel::SetInForce* set = now != nullptr ? now->find(names[i]) : nullptr;
             const auto wanted = wanted_.find(names[i]);
             return set != nullptr && set->action != SIEVE_ACTION_PASS && passes(i) &&
-                   wanted != wanted_.end() && wanted->second.of_other_sources;
+                   (is_held(names[i]) || (wanted != wanted_.end() && wanted->second.of_other_sources));
         };
         std::vector<std::optional<WaitingSet>> waiting(names.size());
         // The first set that keeps this one out.
@@ -173,14 +189,19 @@ class HookPlanner {
                     return k;
             return std::nullopt;
         };
-        for (std::size_t i = 0; i < names.size(); i++)
-            if (!is_in_force(i) && !has_image(names[i])) waiting[i] = WaitingSet{names[i], {}};
+        for (std::size_t i = 0; i < names.size(); i++) {
+            if (is_in_force(i)) continue;
+            if (!has_image(names[i]))
+                waiting[i] = WaitingSet{names[i], {}, {}};
+            else if (is_held(names[i]))
+                waiting[i] = WaitingSet{names[i], {}, plan_.held.at(names[i]).message};
+        }
         for (bool more = true; more;) {
             more = false;
             for (std::size_t i = 0; i < names.size(); i++) {
                 if (waiting[i] || is_in_force(i)) continue;
                 if (const auto keeper = keeper_of(i)) {
-                    waiting[i] = WaitingSet{names[i], names[*keeper]};
+                    waiting[i] = WaitingSet{names[i], names[*keeper], {}};
                     more = true;
                 }
             }
@@ -255,8 +276,9 @@ class HookPlanner {
         };
         std::vector<std::string> names;
         // As long as the default of drop waits, packets would pass that the sets in force drop.
-        const std::size_t stay =
-            plan_.default_waits() ? static_cast<std::size_t>(SIEVE_MAX_SETS) - plan_.sets.size() : 0;
+        const std::size_t stay = plan_.default_waits() || plan_.holds_table()
+                                     ? static_cast<std::size_t>(SIEVE_MAX_SETS) - plan_.sets.size()
+                                     : 0;
         std::vector<SetPlan> kept;
         std::vector<SetPlan> go;
         for (const kernel::SetInForce& set : now.sets) {
@@ -281,14 +303,29 @@ class HookPlanner {
         plan_.sets.insert(plan_.sets.end(), kept.begin(), kept.end());
         plan_.sets.insert(plan_.sets.end(), go.begin(), go.end());
         const auto is_in_force = [&](const std::string& name) { return now.find(name) != nullptr; };
-        if (common(entry.sets, is_in_force) != common(names, is_wanted)) plan_.order_before = names;
+        if (plan_.holds_table())
+            keep_order(names);
+        else if (common(entry.sets, is_in_force) != common(names, is_wanted))
+            plan_.order_before = names;
         if (now.default_action != plan_.default_action) plan_.default_before = now.default_action;
-        if (now.unreadable != entry.unreadable) plan_.unreadable_before = now.unreadable;
+        if (now.unreadable != plan_.unreadable) plan_.unreadable_before = now.unreadable;
         const bool changes = plan_.default_before || plan_.unreadable_before || plan_.replies_before ||
                              plan_.notes_gone || !plan_.order_before.empty() ||
                              std::any_of(plan_.sets.begin(), plan_.sets.end(),
                                          [](const SetPlan& set) { return set.changes(); });
         plan_.step = changes ? HookStep::change : HookStep::nothing;
+    }
+
+    // Sets that stay keep their places among each other. `names` are those in force, in their order.
+    void keep_order(const std::vector<std::string>& names) {
+        const auto stays = [](const SetPlan& set) { return !set.comes && !set.goes; };
+        std::vector<SetPlan> staying;
+        for (const std::string& name : names)
+            for (const SetPlan& set : plan_.sets)
+                if (set.name == name && stays(set)) staying.push_back(set);
+        auto next = staying.begin();
+        for (SetPlan& set : plan_.sets)
+            if (stays(set)) set = *next++;
     }
 
     // Where the set is planned that has these prefixes besides, as long as it has the list of sources that it
@@ -320,11 +357,14 @@ class HookPlanner {
             set.action = set.action_before;
         // It is another set as soon as its new sources have answered, and no sooner.
         if (wanted.of_other_sources) set.action = set.action_before;
-        if (!wanted.has_image()) set.verified = set.verified_before; // it keeps what it has
-        const bool same = set.verified == set.verified_before &&
-                          (wanted.filter == WantedFilter::in_force ||
-                           (wanted.filter == WantedFilter::last_good &&
-                            identity_in_force(kernel_, now.map_id) == wanted.identity));
+        if (is_held(now.name)) set.action = set.action_before;
+        // It keeps what it has.
+        if (!wanted.has_image() || is_held(now.name)) set.verified = set.verified_before;
+        const bool same =
+            is_held(now.name) || (set.verified == set.verified_before &&
+                                  (wanted.filter == WantedFilter::in_force ||
+                                   (wanted.filter == WantedFilter::last_good &&
+                                    identity_in_force(kernel_, now.map_id) == wanted.identity)));
         if (same)
             set.kept = control::KeptFilter{now.map_id, now.exact_id};
         else
@@ -379,6 +419,16 @@ std::vector<SetPlan> all_go(control::Kernel& kernel, const kernel::Hook& hook) {
                         .action_before = control::action_of(set),
                         .verified_before = set.exact_id != 0});
     return sets;
+}
+
+// Of a hook that an entry names: `hook` with the interface, the entry, and what is held back.
+HookPlan plan_at(control::Kernel& kernel, const Configuration& configuration, const WantedVersions& wanted,
+                 const FiltersBehind& behind, const kernel::Interface& interface, HookPlan hook) {
+    if (Status planned = HookPlanner(kernel, configuration, wanted, behind, hook).run(interface); !planned) {
+        hook.step = HookStep::nothing;
+        hook.obstacle = std::move(planned.error());
+    }
+    return hook;
 }
 
 // A hook that the configuration names, on an interface that is paused.
@@ -444,11 +494,27 @@ bool HookPlan::waits(const std::string& set) const {
     return std::ranges::any_of(waiting, [&](const WaitingSet& one) { return one.name == set; });
 }
 
+std::string HookPlan::held_text() const {
+    std::vector<std::string> texts;
+    for (const auto& [set, why] : held)
+        texts.push_back(set.empty() ? why.message : about_set(set, why.message));
+    return texts.empty() ? std::string() : fmt::format("held back: {}", fmt::join(texts, "; "));
+}
+
 bool HookPlan::default_waits() const {
-    return entry != nullptr && default_action != entry->default_action;
+    return entry != nullptr && default_action != entry->default_action && !holds_table();
+}
+
+std::string about_set(const std::string& set, const std::string& message) {
+    const std::string begin = fmt::format("set {}: ", set);
+    std::string text = message;
+    for (const std::string& known : {std::string("refused: "), begin})
+        if (text.starts_with(known)) text.erase(0, known.size());
+    return begin + text;
 }
 
 std::string waiting_text(const WaitingSet& set) {
+    if (!set.held_back.empty()) return about_set(set.name, set.held_back);
     if (set.behind.empty()) return fmt::format("set {} waits for its first list", set.name);
     return fmt::format("set {} waits for set {}", set.name, set.behind);
 }
@@ -456,6 +522,19 @@ std::string waiting_text(const WaitingSet& set) {
 bool ReconcilePlan::nothing_to_do() const {
     return std::all_of(hooks.begin(), hooks.end(),
                        [](const HookPlan& hook) { return hook.step == HookStep::nothing && !hook.obstacle; });
+}
+
+HookPlan plan_hook(control::Kernel& kernel, const Configuration& configuration, const WantedVersions& wanted,
+                   const FiltersBehind& behind, const HookPlan& before, HeldBack held) {
+    HookPlan hook{
+        .interface = before.interface, .point = before.point, .entry = before.entry, .held = std::move(held)};
+    for (const kernel::Interface& interface : kernel.interfaces())
+        if (interface.name == before.interface)
+            return plan_at(kernel, configuration, wanted, behind, interface, std::move(hook));
+    hook.obstacle = Error{ErrorKind::changed_meanwhile,
+                          fmt::format("{}: the interface has gone meanwhile", before.interface),
+                          {.interface = before.interface}};
+    return hook;
 }
 
 ReconcilePlan make_plan(control::Kernel& kernel, const Configuration& configuration,
@@ -471,13 +550,8 @@ ReconcilePlan make_plan(control::Kernel& kernel, const Configuration& configurat
                 plan.hooks.push_back(plan_paused(kernel, interface, point));
                 continue;
             }
-            HookPlan hook{.interface = interface.name, .point = point, .entry = entry};
-            if (Status planned = HookPlanner(kernel, configuration, wanted, behind, hook).run(interface);
-                !planned) {
-                hook.step = HookStep::nothing;
-                hook.obstacle = std::move(planned.error());
-            }
-            plan.hooks.push_back(std::move(hook));
+            plan.hooks.push_back(plan_at(kernel, configuration, wanted, behind, interface,
+                                         {.interface = interface.name, .point = point, .entry = entry}));
         }
     for (const InterfaceConfiguration& entry : configuration.interfaces) {
         const bool there =
@@ -519,6 +593,8 @@ Result<PreparedHook> PreparedHook::prepare(control::Kernel& kernel, const Config
     const std::size_t sets = table.sets.size();
     for (std::size_t i = 0; i < table.sets.size(); i++) {
         control::SetSpec& set = table.sets[i];
+        // What a set did before, it may go on doing: its target is no reason to keep others' changes out.
+        if (plan.sets[i].action_before && !plan.sets[i].other_action()) set.action.reset();
         const auto found = identities.find(set.name);
         if (found == identities.end()) continue; // it keeps the filter in force
         const std::string& identity = found->second;

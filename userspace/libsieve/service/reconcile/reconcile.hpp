@@ -75,11 +75,18 @@ struct SetPlan {
 struct WaitingSet {
     std::string name{};
     // The set that it waits for: one that passes, is asked before it, and has no list yet, so that this one
-    // could drop what is to pass; or one that changes together with it. Empty: it has no list itself.
+    // could drop what is to pass; or one that changes together with it. Empty: it has no list itself, or is
+    // held back.
     std::string behind{};
+    std::string held_back{}; // why, as HookPlan::held says
 
     [[nodiscard]] friend bool operator==(const WaitingSet&, const WaitingSet&) = default;
 };
+
+// What stays as it is at a hook, although the configuration or a list wants it otherwise, and why: by the
+// name of a set, its filter and its action; by the empty name, what belongs to the table as a whole (its
+// default, what becomes of unreadable packets and of replies, the order of sets, and which sets go).
+using HeldBack = std::map<std::string, Error>;
 
 struct HookPlan {
     std::string interface {};
@@ -89,7 +96,9 @@ struct HookPlan {
     const InterfaceConfiguration* entry = nullptr; // none for a hook to be unloaded, or paused
     std::vector<SetPlan> sets{};       // those that will be in force, in their order, then those that go
     std::vector<WaitingSet> waiting{}; // of the entry's sets, in their order
+    HeldBack held{};                   // the rest goes on
     sieve_action default_action = SIEVE_ACTION_PASS; // as it will be; see default_waits()
+    sieve_action unreadable = SIEVE_ACTION_DROP;     // likewise
     std::vector<std::string> order_before{};         // if sets that stay change places: all as they are
     std::optional<sieve_action> default_before{};    // if it changes
     std::optional<sieve_action> unreadable_before{}; // likewise
@@ -105,12 +114,19 @@ struct HookPlan {
     // The sets that will be in force, in their order.
     [[nodiscard]] std::vector<std::string> names() const;
     [[nodiscard]] bool waits(const std::string& set) const;
+    [[nodiscard]] bool holds_table() const { return held.contains(std::string()); }
+    // "held back: set a: ...; set b: ..."; empty if nothing is.
+    [[nodiscard]] std::string held_text() const;
     // The default is to be drop, and stays pass as long as a set that passes has no list. Sets that are to go
     // stay until then.
     [[nodiscard]] bool default_waits() const;
 };
 
-// "set a waits for its first list", "set b waits for set a, ...".
+// What is said of a set, once: an error of a set begins with "refused: " or with the set's name already, or
+// not.
+[[nodiscard]] std::string about_set(const std::string& set, const std::string& message);
+
+// "set a waits for its first list", "set b waits for set a", "set c: why it is held back".
 [[nodiscard]] std::string waiting_text(const WaitingSet& set);
 
 struct ReconcilePlan {
@@ -137,10 +153,18 @@ using FiltersBehind = std::set<FilterBehind>;
 // A set that has no list yet keeps nobody out, with one exception: as long as a set that passes has none, no
 // set behind it begins to take packets, and the default does not become drop, since both could drop what is
 // to pass. What takes packets already goes on; where the default waits, so do the sets that are to go, behind
-// the others. Sets that change together come together.
+// the others. Sets that change together come together. A set whose action cannot be had, such as for want of
+// the interface that it redirects to, is held back.
 [[nodiscard]] ReconcilePlan make_plan(control::Kernel& kernel, const Configuration& configuration,
                                       const WantedVersions& wanted, const std::vector<ManagedHook>& managed,
                                       const Pauses& pauses = {}, const FiltersBehind& behind = {});
+
+// The same for one hook that an entry of the configuration names, as a plan of make_plan() has it. What is
+// `held` back stays as it is, by the same rules: behind a set that is to pass and does not, no set begins to
+// take packets.
+[[nodiscard]] HookPlan plan_hook(control::Kernel& kernel, const Configuration& configuration,
+                                 const WantedVersions& wanted, const FiltersBehind& behind,
+                                 const HookPlan& before, HeldBack held);
 
 // What became of a hook.
 struct HookDone {
