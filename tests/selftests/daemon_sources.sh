@@ -206,6 +206,37 @@ END
     says 'warning: set bad: .*bad.txt.*; the list of .* with 1 entry stays in force'
     stop
 }
+# What an interface refuses is held back, and keeps nothing else out: a set that redirects to nowhere, and then a default
+# of drop that would lock out somebody who must pass.
+held_back() {
+    fresh_lists
+    sed -i 's/^sets = .*/sets = ["mirror", "friends", "bad"]/' "$CONFIG"
+    printf '[set.mirror]\nsources = ["lists/mirror.txt"]\nredirect = "nowhere"\n' >>"$CONFIG"
+    echo 203.0.113.90 >"$LISTS/mirror.txt"
+    service_manager
+    start
+    await has_sets '["friends","bad"]'
+    await_line "$WORK/notified" "^STATUS=2 of 3 sets in force on $IN_IF; $IN_IF: held back: set mirror: .*nowhere"
+    judged
+    echo 203.0.113.91 >>"$LISTS/bad.txt"
+    says 'set bad: a new list with 3 entries'
+    verdicts <<<"drop udp 203.0.113.91 $IN4 1 2"
+    refused_with 4 nowhere sieve apply --diff "$CONFIG"
+
+    sed -i -e 's/^redirect = .*/redirect = "cpu:0"/' -e '/^\[\[interface/a protect = ["198.51.100.7"]' \
+        -e '/^\[\[interface/a default = "drop"' -e '/^\[set.bad/a action = "drop"' "$CONFIG"
+    kill -s HUP "$daemon"
+    await has_sets '["mirror","friends","bad"]'
+    await_line "$WORK/notified" "^STATUS=3 sets in force on $IN_IF; $IN_IF: held back: .*198.51.100.7"
+    echo 203.0.113.92 >>"$LISTS/bad.txt"
+    says 'set bad: a new list with 4 entries'
+    verdicts <<<"drop udp 203.0.113.92 $IN4 1 2"
+    verdicts <<<"pass udp $STRANGER $IN4 1 2"
+    echo 198.51.100.0/24 >>"$LISTS/friends/a.txt"
+    says "$IN_IF: changed: .*default drop"
+    verdicts <<<"drop udp $STRANGER $IN4 1 2"
+    stop
+}
 more_requests() { [ "$(grep -c "^$1\$" "$WORK/served")" -gt "$2" ]; }
 
 ktap_run \
@@ -213,4 +244,5 @@ ktap_run \
     "a set that passes has no list yet" friends \
     "two servers that hang" hanging \
     "a long list that is being built" building \
-    "a list and exceptions that are emptied" emptied
+    "a list and exceptions that are emptied" emptied \
+    "what an interface refuses" held_back

@@ -409,7 +409,10 @@ TEST_F(Reconcile, ARedirectIsComparedByItsTarget) {
     kernel.running.table.sets[0].target = 9;
     EXPECT_TRUE(only_hook().sets[0].other_action());
     configuration.sets[0].action->target = "eth9";
-    EXPECT_EQ(obstacle(), ErrorKind::kernel_refused);
+    const HookPlan hook = only_hook();
+    EXPECT_EQ(hook.step, HookStep::nothing);
+    EXPECT_EQ(hook.held.at("a").kind, ErrorKind::kernel_refused);
+    EXPECT_EQ(hook.sets[0].action, hook.sets[0].action_before);
 }
 
 TEST_F(Reconcile, VerificationMatters) {

@@ -215,6 +215,33 @@ TEST_F(SetsTogetherTest, OthersGoOn) {
     EXPECT_EQ(kernel.count("replace"), 1U);
 }
 
+// Nor does another set's trouble hold them back, at the same hook.
+TEST_F(SetsTogetherTest, AnotherSetsTroubleHoldsNoneBack) {
+    configuration.interfaces[0].sets = {"a", "c", "b"};
+    add_set("c", files.feed("c.txt", {"192.0.2.9"}));
+    report();
+    name_images("one ");
+    files.feed("c.txt", {"192.0.2.10"});
+    publish("two", {{"a", {"192.0.2.3"}}, {"b", {"192.0.2.4"}}});
+    switch_to("two");
+    kernel.refuse("test c", ErrorKind::bad_input);
+    const CycleReport done = report();
+    EXPECT_EQ(done.sets[0].outcome, SetOutcome::replaced);
+    EXPECT_EQ(done.sets[1].outcome, SetOutcome::replaced);
+    EXPECT_EQ(done.sets[2].outcome, SetOutcome::failed);
+    EXPECT_EQ(kernel.count("replace"), 1U) << "together";
+    name_images("two ");
+    EXPECT_EQ(in_force("a"), "two a");
+    EXPECT_EQ(in_force("b"), "two b");
+    // One of them that the hook refuses holds back the other one, and not that set.
+    kernel.allow("test c");
+    kernel.refuse("test b", ErrorKind::bad_input);
+    publish("three", {{"a", {"192.0.2.5"}}, {"b", {"192.0.2.6"}}});
+    switch_to("three");
+    EXPECT_EQ(report().sets[2].outcome, SetOutcome::replaced);
+    EXPECT_EQ(in_force("a"), "two a");
+}
+
 TEST_F(SetsTogetherTest, AKernelThatRefusesTheFirstTableKeepsAll) {
     name_images("one ");
     publish("two", {{"a", {"192.0.2.3"}}, {"b", {"192.0.2.4"}}});

@@ -30,6 +30,12 @@ namespace {
 
 constexpr std::string_view loopback = "lo";
 
+// What sets without an action go by: the configured default, which may have to wait for a list. One that is
+// held back would make friends of foes.
+sieve_action default_of_sets(const HookPlan& plan) {
+    return plan.holds_table() ? plan.default_action : plan.entry->default_action;
+}
+
 // The table of these sets as control takes it, without sources.
 control::TableSpec table_of(const Configuration& configuration, const HookPlan& plan,
                             const std::vector<std::string>& sets) {
@@ -53,8 +59,7 @@ control::TableSpec table_of(const Configuration& configuration, const HookPlan& 
             set.keeps_replies_out = found->keeps_replies_out;
             set.condition = found->condition;
         }
-        // The default in force may be another one yet.
-        if (!set.action) set.action = {.action = control::natural_action(entry.default_action).action};
+        if (!set.action) set.action = {.action = control::natural_action(default_of_sets(plan)).action};
         table.sets.push_back(std::move(set));
     }
     return table;
@@ -121,17 +126,23 @@ class HookPlanner {
         SIEVE_ASSIGN(const kernel::Hook hook, kernel_.read_hook(interface, entry.hook));
         SIEVE_TRY(kernel::may_attach(hook, false));
         if (hook.ours) SIEVE_TRY(kernel::refuse_unless_ours(hook));
-        plan_.default_action = plan_.holds_table() ? SIEVE_ACTION_PASS : entry.default_action;
+        std::optional<kernel::TableInForce> now;
+        if (hook.ours) now = kernel_.read_table(hook);
+        plan_.default_action = entry.default_action;
         plan_.unreadable = entry.unreadable;
+        if (plan_.holds_table()) {
+            plan_.default_action = now ? now->default_action : SIEVE_ACTION_PASS;
+            if (now) plan_.unreadable = now->unreadable;
+        }
         control::TableSpec table = table_of(configuration_, plan_, entry.sets);
         for (const control::SetSpec& set : table.sets) find_action(set);
-        if (!hook.ours) {
-            find_waiting(nullptr);
+        find_waiting(now ? &*now : nullptr);
+        table.default_action = plan_.default_action;
+        if (!now) {
             if (!entry.sets.empty() && plan_.waiting.size() == entry.sets.size() &&
                 plan_.default_action == SIEVE_ACTION_PASS)
                 return nothing_yet();
             plan_.step = HookStep::attach;
-            table.default_action = plan_.default_action;
             plan_.replies = control::replies_of(table, nullptr);
             for (std::size_t i = 0; i < entry.sets.size(); i++)
                 if (!plan_.waits(entry.sets[i])) add_coming(i);
@@ -140,22 +151,15 @@ class HookPlanner {
         plan_.program_id = hook.ours->id;
         if (Status attached = check_attached(hook, entry); !attached)
             plan_.otherwise = std::move(attached.error());
-        const kernel::TableInForce now = kernel_.read_table(hook);
-        if (plan_.holds_table()) {
-            plan_.default_action = now.default_action;
-            plan_.unreadable = now.unreadable;
-            table.replies = now.replies;
-        }
-        find_waiting(&now);
-        table.default_action = plan_.default_action;
-        SIEVE_TRY(compare_replies(hook, now, table));
-        compare(now);
+        if (plan_.holds_table()) table.replies = now->replies;
+        SIEVE_TRY(compare_replies(hook, *now, table));
+        compare(*now);
         return {};
     }
 
   private:
     void find_action(const control::SetSpec& set) {
-        const sieve_action default_action = plan_.entry->default_action;
+        const sieve_action default_action = default_of_sets(plan_);
         auto found = control::find_actions(kernel_, {&set, 1}, default_action);
         if (found) return actions_.push_back(found->front());
         plan_.held.try_emplace(set.name, std::move(found.error()));
