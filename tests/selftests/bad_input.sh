@@ -165,6 +165,48 @@ missing_interface() {
     refused 4 sieve stats nowhere0
 }
 
+# A variable of a script that is not set is not the interface that has the program, and least of all every interface.
+# Each command that takes IFACE is here; @ stands for the empty text.
+empty_interface() {
+    local before command commands=() line named
+    local -a words lines=(
+        "load @ bad=$WORK/good.sieve" "swap @ bad=$WORK/good.sieve" "add @ more=$WORK/good.sieve" "set @ bad action=count"
+        "default @ drop" "replies @ pass" "confirm @" "confirm @ --take-back" "insert @ bad 203.0.113.9"
+        "delete @ bad 203.0.113.1" "expire @" "list @ bad" "remove @ bad" "unload @" "pause @ --config $WORK/no.toml"
+        "resume @ --config $WORK/no.toml" "join @ bad=-" "status @" "stats @ --reset" "events @ --pcap $WORK/no/folder/x"
+        "top @" "explain @ 203.0.113.1"
+    )
+    attach
+    sieve -q load "$IN_IF" "bad=$WORK/good.sieve"
+    before=$(state)
+    for line in "${lines[@]}"; do
+        read -ra words <<<"$line"
+        commands+=("${words[0]}")
+        refused 2 sieve "${words[@]/#@/}"
+    done
+    unchanged "$before"
+    named=$("$SIEVE" --help | sed -n '/^Commands:/,$s/^  \([a-z]*\) .*/\1/p' | while read -r command; do
+        if "$SIEVE" "$command" --help | grep -q '^  IFACE'; then echo "$command"; fi
+    done | sort)
+    diff <(printf '%s\n' "${commands[@]}" | sort -u) <(echo "$named") || fail "left: tested here; right: take IFACE"
+}
+
+# Nor is another argument that is empty one that was left out.
+empty_texts() {
+    local before
+    attach
+    sieve -q load "$IN_IF" "bad=$WORK/good.sieve"
+    before=$(state)
+    refused 2 sieve unload "$IN_IF" --hook ""
+    refused 2 sieve remove "$IN_IF" ""
+    refused 2 sieve load -m "" "$IN_IF" "bad=$WORK/good.sieve"
+    refused 2 sieve load --admin-ports "" "$IN_IF" "bad=$WORK/good.sieve"
+    refused 2 sieve apply --config ""
+    refused 2 sieve unban --all --reason ""
+    refused 2 sieve query "" 203.0.113.1
+    unchanged "$before"
+}
+
 nothing_attached() {
     refused 1 sieve swap "$IN_IF" "bad=$WORK/good.sieve"
     refused 1 sieve remove "$IN_IF" bad
@@ -301,6 +343,8 @@ ktap_run \
     "foreign image" foreign_image \
     "image as a feed" image_as_feed \
     "missing interface" missing_interface \
+    "empty interface" empty_interface \
+    "other empty arguments" empty_texts \
     "nothing attached" nothing_attached \
     "usage" usage \
     "bad keys" bad_keys \

@@ -156,6 +156,7 @@ std::string meant_by(const Words& words, const Words& known, const IsInterface& 
 
 std::string meant_instead(const std::string& command, const Words& arguments, const Words& words,
                           const IsInterface& is_interface) {
+    if (std::ranges::find(arguments, "") != arguments.end()) return {}; // nobody knows what it stands for
     if (command == "list" && arguments.size() < 2) {
         const Words interface = arguments.empty() || !is_interface(arguments[0]) ? Words{} : arguments;
         return fmt::format("`{}` shows the sets in force, and `{}` prints the keys of one",

@@ -107,6 +107,12 @@ TEST(MeantCommand, OddArgumentsStayOneWord) {
               std::string::npos);
 }
 
+TEST(MeantCommand, AnEmptyArgumentStandsForNothing) {
+    for (const Words& words :
+         {Words{"insert", "", "bad", "192.0.2.1"}, {"list", ""}, {"load", "", "a=b", "eth0"}})
+        EXPECT_EQ(meant_instead(words[0], {words.begin() + 1, words.end()}, words, is_interface), "");
+}
+
 TEST(UnknownCommand, NeverLeadsToLessProtection) {
     for (const std::string word :
          {"reload", "unlaod", "unloaf", "remov", "removed", "deletes", "paus", "pauses"}) {

@@ -13,6 +13,16 @@
 
 namespace sieve::cli {
 
+namespace {
+
+constexpr char not_empty[] = "not empty"; // a check's name
+
+std::string fault_if_empty(const std::string& text) {
+    return text.empty() ? "expected a value, found an empty text" : "";
+}
+
+} // namespace
+
 Argument Argument::required() {
     option_->required();
     return *this;
@@ -53,6 +63,11 @@ Argument Argument::only_with(const Argument& other) {
     return *this;
 }
 
+Argument Argument::may_be_empty() {
+    option_->get_validator(not_empty)->active(false);
+    return *this;
+}
+
 bool Argument::given() const {
     return option_->count() > 0;
 }
@@ -68,6 +83,9 @@ template <class T>
 constexpr bool is_whole = std::is_integral_v<T> || std::is_same_v<T, std::optional<std::uint32_t>> ||
                           std::is_same_v<T, std::optional<std::uint64_t>>;
 
+template <class T>
+constexpr bool is_text = std::is_same_v<T, std::string> || std::is_same_v<T, std::optional<std::string>>;
+
 } // namespace
 
 template <class T>
@@ -79,6 +97,7 @@ Argument Arguments::add(const std::string& names, T& into, const std::string& de
             const std::optional<std::uint64_t> number = parse_whole(text);
             return number ? std::to_string(*number) : text;
         });
+    if constexpr (is_text<T>) option->check(fault_if_empty, "", not_empty);
     // Else an option takes the words behind it, too, which may be the command's.
     if constexpr (std::is_same_v<T, std::vector<std::string>>)
         if (names.starts_with('-')) option->allow_extra_args(false);

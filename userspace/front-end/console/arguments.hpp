@@ -32,6 +32,8 @@ class Argument {
     Argument separated_by(char separator);
     // Allows the argument without its value. `name` is the help's name for the value. The variable is a list.
     Argument optional_value(const std::string& name);
+    // Allows an empty text.
+    Argument may_be_empty();
     // Allows the argument only together with `other`.
     Argument only_with(const Argument& other);
 
@@ -46,7 +48,8 @@ class Arguments {
     explicit Arguments(CLI::App* app) : app_(app) {}
 
     // Adds an option such as "-o,--output", or a positional argument such as "FEED", which sets the variable.
-    // An option of a list may be given several times, with one value each.
+    // An option of a list may be given several times, with one value each. A single text must not be empty: a
+    // script's variable is not set then, and to leave the argument out may mean more, such as all interfaces.
     // A type that arguments.cpp does not instantiate fails to link.
     template <class T>
     Argument add(const std::string& names, T& into, const std::string& description);

@@ -286,7 +286,7 @@ void add_ban(CLI::App& app, Context& context) {
             command.add("ADDRESS", arguments->addresses, "an address or a prefix");
             command.add("--for", arguments->lasts, "the ban ends by itself after this time, such as 4h")
                 .called("TIME");
-            command.add("--reason", arguments->reason, "why, for `banned`").called("TEXT");
+            command.add("--reason", arguments->reason, "why, for `banned`").called("TEXT").may_be_empty();
             command.add_flag("--stdin", arguments->from_input,
                              "lines from standard input, as `ipset save` prints them (add, del, flush), "
                              "or an address each: all of them, or none if one is wrong");
