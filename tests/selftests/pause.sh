@@ -183,8 +183,28 @@ races() {
     stop
 }
 
+# Whatever another name of the interface is asked for happens to the interface.
+other_name() {
+    ip -n "$IN" link property add dev "$IN_IF" altname uplink0 2>/dev/null || skip "no alternative names here"
+    fresh
+    start
+    varies+=(daemon)
+    says 'set bad: a new list with 2 entries'
+    refused 4 sieve unload uplink0
+    refused 4 sieve insert uplink0 bad 203.0.113.10
+    pause uplink0 >"$WORK/out"
+    grep -q "^$IN_IF: paused" "$WORK/out" || fail "$(cat "$WORK/out")"
+    kill -s HUP "$daemon"
+    says 'the configuration was read anew'
+    [ -z "$(program_id)" ] || fail "the program is back"
+    resume "$IN_IF"
+    says "$IN_IF: attached"
+    stop
+}
+
 ktap_run \
     "changes of a managed hook want --force" managed \
+    "other names of an interface" other_name \
     "a pause outlasts reloads and restarts" lasts \
     "a pause without a daemon" without_daemon \
     "a paused allowlist admits everybody" allowlist \

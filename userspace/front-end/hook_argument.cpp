@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 
+#include "libsieve/kernel/host/interface.hpp"
+
 namespace sieve::cli {
 
 namespace {
@@ -15,6 +17,13 @@ std::string names_of_hooks() {
 }
 
 } // namespace
+
+Argument add_interface(Arguments command, std::string& into, const std::string& description) {
+    return command.add("IFACE", into, description).read_as([](std::string text) {
+        const Result<kernel::Interface> found = kernel::find_interface(text);
+        return found ? found->name : text;
+    });
+}
 
 void add_hook(Arguments command, std::string& into, const std::string& otherwise) {
     command

@@ -11,6 +11,9 @@
 
 namespace sieve::cli {
 
+// Adds IFACE to a command. An alternative name of an interface becomes the one that the kernel knows it by.
+Argument add_interface(Arguments command, std::string& into, const std::string& description);
+
 // Adds the option to a command that names an interface. `otherwise` says what applies without the option.
 void add_hook(Arguments command, std::string& into, const std::string& otherwise);
 

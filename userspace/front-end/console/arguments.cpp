@@ -63,6 +63,11 @@ Argument Argument::only_with(const Argument& other) {
     return *this;
 }
 
+Argument Argument::read_as(std::function<std::string(std::string text)> change) {
+    option_->transform(std::move(change), "");
+    return *this;
+}
+
 Argument Argument::may_be_empty() {
     option_->get_validator(not_empty)->active(false);
     return *this;

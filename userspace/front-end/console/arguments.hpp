@@ -34,6 +34,8 @@ class Argument {
     Argument optional_value(const std::string& name);
     // Allows an empty text.
     Argument may_be_empty();
+    // Changes what was given before it is taken.
+    Argument read_as(std::function<std::string(std::string text)> change);
     // Allows the argument only together with `other`.
     Argument only_with(const Argument& other);
 

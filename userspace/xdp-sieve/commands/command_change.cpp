@@ -196,7 +196,7 @@ Result<Exit> run_change(ChangeArguments& arguments, Context& context) {
 Action define(Arguments command, Context& context, bool erase) {
     auto arguments = std::make_shared<ChangeArguments>();
     arguments->erase = erase;
-    command.add("IFACE", arguments->interface, "the interface").required();
+    add_interface(command, arguments->interface, "the interface").required();
     command.add("NAME", arguments->name, "the set, of kind exact or ddlcbf").required();
     command.add(
         "KEY", arguments->keys,

@@ -54,7 +54,7 @@ void add_confirm(CLI::App& app, Context& context) {
     add_command(app, context, "confirm", "keep a change that was made with --confirm",
                 [&context](Arguments command) -> Action {
                     auto arguments = std::make_shared<ConfirmArguments>();
-                    command.add("IFACE", arguments->interface, "one interface; all of them if not given");
+                    add_interface(command, arguments->interface, "one interface; all of them if not given");
                     add_hook(command, arguments->hook, "all of them if not given");
                     command.add_flag("--take-back", arguments->take_back, "take the change back now instead");
                     return [arguments, &context] { return run_confirm(*arguments, context); };

@@ -172,7 +172,7 @@ void add_set(CLI::App& app, Context& context) {
         "change one set's action, condition or place in the order; everything else stays",
         [&context](Arguments command) -> Action {
             auto arguments = std::make_shared<EditArguments>();
-            command.add("IFACE", arguments->interface, "the interface").required();
+            add_interface(command, arguments->interface, "the interface").required();
             command.add("NAME", arguments->name, "the set, which is in force").required();
             command
                 .add("EDIT", arguments->words,
@@ -194,7 +194,7 @@ void add_add(CLI::App& app, Context& context) {
     add_command(app, context, "add", "put one more set in force; everything else stays",
                 [&context](Arguments command) -> Action {
                     auto arguments = std::make_shared<EditArguments>();
-                    command.add("IFACE", arguments->interface, "the interface").required();
+                    add_interface(command, arguments->interface, "the interface").required();
                     command
                         .add("SET", arguments->name,
                              "NAME=IMAGE or NAME=FEED, with the options that `load` takes behind it")
@@ -213,7 +213,7 @@ void add_default(CLI::App& app, Context& context) {
                 "change what becomes of packets that no set decides; everything else stays",
                 [&context](Arguments command) -> Action {
                     auto arguments = std::make_shared<EditArguments>();
-                    command.add("IFACE", arguments->interface, "the interface").required();
+                    add_interface(command, arguments->interface, "the interface").required();
                     command.add("VERDICT", arguments->name, "pass or drop").required();
                     add_hook(command, arguments->hook, hook_in_use);
                     command.add_flag("--force", arguments->force, help_of_force);
@@ -227,7 +227,7 @@ void add_replies(CLI::App& app, Context& context) {
                 "change whether answers to this host pass where they would be dropped; everything else stays",
                 [&context](Arguments command) -> Action {
                     auto arguments = std::make_shared<EditArguments>();
-                    command.add("IFACE", arguments->interface, "the interface").required();
+                    add_interface(command, arguments->interface, "the interface").required();
                     command.add("VERDICT", arguments->name, "pass or drop").required();
                     arguments->replies.add_max_flows_to(command);
                     add_hook(command, arguments->hook, hook_in_use);

@@ -147,7 +147,7 @@ void add_events(CLI::App& app, Context& context) {
         app, context, "events", "show matches, or other packets, as they happen, or write them to a capture",
         [&context](Arguments command) -> Action {
             auto arguments = std::make_shared<EventsArguments>();
-            command.add("IFACE", arguments->interface, "the interface").required();
+            add_interface(command, arguments->interface, "the interface").required();
             command
                 .add("--sample", arguments->listening.sampling.sample,
                      "sample one packet in this many, at random")

@@ -55,7 +55,7 @@ void add_expire(CLI::App& app, Context& context) {
     add_command(app, context, "expire", "take keys out whose time is over (`insert --for`)",
                 [&context](Arguments command) -> Action {
                     auto interface = std::make_shared<std::string>(), hook = std::make_shared<std::string>();
-                    command.add("IFACE", *interface, "one interface; all of them if not given");
+                    add_interface(command, *interface, "one interface; all of them if not given");
                     add_hook(command, *hook, "all of them if not given");
                     return [interface, hook, &context] { return run_expire(*interface, *hook, context); };
                 });

@@ -56,7 +56,7 @@ void add_explain(CLI::App& app, Context& context) {
         "say which set in force decides about a key, and why; exit 0 if a set matches, 1 if not",
         [&context](Arguments command) -> Action {
             auto arguments = std::make_shared<ExplainArguments>();
-            command.add("IFACE", arguments->interface, "the interface").required();
+            add_interface(command, arguments->interface, "the interface").required();
             command.add("KEY", arguments->key, "the key, its fields separated by commas or blanks")
                 .required();
             add_hook(command, arguments->hook, hook_in_use);

@@ -72,7 +72,7 @@ void add_join(CLI::App& app, Context& context) {
     add_command(app, context, "join", "let one lookup answer for sets in force, from their feeds",
                 [&context](Arguments command) -> Action {
                     auto arguments = std::make_shared<JoinArguments>();
-                    command.add("IFACE", arguments->interface, "the interface").required();
+                    add_interface(command, arguments->interface, "the interface").required();
                     command
                         .add("SET", arguments->sets,
                              "NAME=FEED, with the options as for `load` that say how the feed is read; the "

@@ -101,7 +101,7 @@ void add_list(CLI::App& app, Context& context) {
     add_command(app, context, "list", "print the keys of a set in force that knows them, as a feed",
                 [&context](Arguments command) -> Action {
                     auto arguments = std::make_shared<ListArguments>();
-                    command.add("IFACE", arguments->interface, "the interface").required();
+                    add_interface(command, arguments->interface, "the interface").required();
                     command.add("NAME", arguments->name, "the set: exact, verified, or with keys that end")
                         .required();
                     command.add_flag(

@@ -139,7 +139,7 @@ void add_load(CLI::App& app, Context& context) {
         app, context, "load", "attach to an interface and put these sets in force, in this order",
         [&context](Arguments command) -> Action {
             auto arguments = std::make_shared<LoadArguments>();
-            command.add("IFACE", arguments->interface, "the interface").required();
+            add_interface(command, arguments->interface, "the interface").required();
             command
                 .add("SET", arguments->sets,
                      "NAME=IMAGE or NAME=FEED, a FEED being a file, a folder, a pattern or a URL, with "

@@ -139,7 +139,7 @@ Result<Exit> run_resume(const PauseArguments& arguments, Context& context) {
 
 Action define(Arguments command, Context& context, Result<Exit> (*run)(const PauseArguments&, Context&)) {
     auto arguments = std::make_shared<PauseArguments>();
-    command.add("IFACE", arguments->interface, "one interface; all of them if not given");
+    add_interface(command, arguments->interface, "one interface; all of them if not given");
     command
         .add("--config", arguments->configuration,
              "the configuration, which names the state directory; that of a running xdp-sieved comes first")

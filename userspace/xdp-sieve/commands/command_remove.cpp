@@ -53,7 +53,7 @@ Result<Exit> run_remove(RemoveArguments& arguments, Context& context) {
 void add_remove(CLI::App& app, Context& context) {
     add_command(app, context, "remove", "take one set out of force", [&context](Arguments command) -> Action {
         auto arguments = std::make_shared<RemoveArguments>();
-        command.add("IFACE", arguments->interface, "the interface").required();
+        add_interface(command, arguments->interface, "the interface").required();
         command.add("NAME", arguments->name, "the set").required();
         add_hook(command, arguments->hook, "the one that has the set if not given");
         command.add_flag("--force", arguments->force,

@@ -180,7 +180,7 @@ void add_stats(CLI::App& app, Context& context) {
                     auto interface = std::make_shared<std::string>(), hook = std::make_shared<std::string>();
                     auto watch = std::make_shared<Watch>();
                     auto resets = std::make_shared<bool>(false);
-                    command.add("IFACE", *interface, "one interface; all of them if not given");
+                    add_interface(command, *interface, "one interface; all of them if not given");
                     watch->add_to(command, "repeat every SECONDS (1), with rates");
                     add_hook(command, *hook, "all of them if not given");
                     command.add_flag("--reset", *resets, "then start all of these counters at zero");

@@ -219,7 +219,7 @@ void add_status(CLI::App& app, Context& context) {
     add_command(app, context, "status", "show what is attached and which sets are in force",
                 [&context](Arguments command) -> Action {
                     auto interface = std::make_shared<std::string>(), hook = std::make_shared<std::string>();
-                    command.add("IFACE", *interface, "one interface; all of them if not given");
+                    add_interface(command, *interface, "one interface; all of them if not given");
                     add_hook(command, *hook, "all of them if not given");
                     return [interface, hook, &context] { return run_status(*interface, *hook, context); };
                 });

@@ -60,7 +60,7 @@ void add_swap(CLI::App& app, Context& context) {
         app, context, "swap", "replace one set's filter while packets flow",
         [&context](Arguments command) -> Action {
             auto arguments = std::make_shared<SwapArguments>();
-            command.add("IFACE", arguments->interface, "the interface").required();
+            add_interface(command, arguments->interface, "the interface").required();
             command
                 .add("SET", arguments->set,
                      "NAME=IMAGE[,verify=FEED], or NAME=FEED with options as `load` takes them; the set NAME "

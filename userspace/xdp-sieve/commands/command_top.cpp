@@ -94,7 +94,7 @@ void add_top(CLI::App& app, Context& context) {
     add_command(app, context, "top", "show the keys that were matched most",
                 [&context](Arguments command) -> Action {
                     auto arguments = std::make_shared<TopArguments>();
-                    command.add("IFACE", arguments->interface, "the interface");
+                    add_interface(command, arguments->interface, "the interface");
                     command.add("-n", arguments->most, "how many keys").between(1, 1024).show_default();
                     arguments->watch.add_to(command, "repeat every SECONDS (1)");
                     command.add_flag("--reset", arguments->reset, "count from zero");

@@ -39,7 +39,7 @@ void add_unload(CLI::App& app, Context& context) {
     add_command(app, context, "unload", "take the program and its sets off an interface",
                 [&context](Arguments command) -> Action {
                     auto interface = std::make_shared<std::string>(), hook = std::make_shared<std::string>();
-                    command.add("IFACE", *interface, "the interface").required();
+                    add_interface(command, *interface, "the interface").required();
                     add_hook(command, *hook, hook_in_use);
                     auto force = std::make_shared<bool>(false);
                     command.add_flag("--force", *force, help_of_managed);

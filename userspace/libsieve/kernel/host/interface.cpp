@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <cerrno>
 #include <memory>
 
@@ -38,7 +39,10 @@ Result<Interface> find_interface(const std::string& name) {
     if (index == 0)
         return refusal(fmt::format("interface {}", name), errno,
                        "`ip link` lists the interfaces of this network namespace");
-    return Interface{name, index};
+    // An alternative name (`ip link property add ... altname`) finds the interface, too. Whoever compares
+    // names, such as a pause or the question of who is connected through it, knows only the other one.
+    std::array<char, IF_NAMESIZE> own{};
+    return Interface{::if_indextoname(index, own.data()) != nullptr ? own.data() : name, index};
 }
 
 std::vector<Interface> all_interfaces() {
