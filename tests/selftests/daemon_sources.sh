@@ -206,8 +206,8 @@ END
     says 'warning: set bad: .*bad.txt.*; the list of .* with 1 entry stays in force'
     stop
 }
-# What an interface refuses is held back, and keeps nothing else out: a set that redirects to nowhere, and then a default
-# of drop that would lock out somebody who must pass.
+# What an interface refuses is held back, and keeps nothing else out: a set that redirects to nowhere, and then a
+# default of drop that would lock out somebody who must pass.
 held_back() {
     fresh_lists
     sed -i 's/^sets = .*/sets = ["mirror", "friends", "bad"]/' "$CONFIG"

@@ -25,6 +25,7 @@
 namespace sieve::service {
 namespace {
 
+namespace fs = std::filesystem;
 using test::FakeKernel;
 using test::Files;
 
@@ -57,7 +58,7 @@ class CycleTest : public testing::Test {
         control::Observer observer;
         observer.remark = [this](const std::string& text) { remarks.push_back(text); };
         kernel.steps.clear();
-        options.renamed = take_over_renamed(configuration, state, observer); // it may be another one
+        (void)take_over_renamed(configuration, state, observer); // it may be another one
         return run_cycle(kernel, configuration, state, host, options, observer);
     }
     CycleReport done(const CycleOptions& options = {}) {
@@ -80,6 +81,16 @@ class CycleTest : public testing::Test {
     void give_descriptors() {
         for (const char* const step : {"read hook", "find program"}) kernel.allow(step);
     }
+    // As a daemon compares, without asking sources.
+    const CycleOptions remembering{.ask = Ask::nothing, .on_failure = OnFailure::go_on};
+    [[nodiscard]] std::vector<std::string> names_in_force() const {
+        std::vector<std::string> names;
+        for (const kernel::SetInForce& set : kernel.running.table.sets) names.push_back(set.name);
+        return names;
+    }
+    std::uint64_t in_force_entries(const std::string& set) {
+        return kernel.read_filter(map_of(set))->file.entries;
+    }
     std::uint32_t map_of(const std::string& set) {
         const kernel::SetInForce* found = kernel.running.table.find(set);
         return found == nullptr ? 0 : found->map_id;
@@ -95,8 +106,8 @@ class CycleTest : public testing::Test {
     }
 };
 
-// The record has the list of a change that was taken back. What runs is older.
-TEST_F(CycleTest, AListThatWasTakenBackIsNotToldAsTheOneInForce) {
+// Whatever was taken back, the record says what is to be in force.
+TEST_F(CycleTest, AListThatWasTakenBackComesAgain) {
     done();
     files.feed("b.txt", {"192.0.2.2", "192.0.2.3", "192.0.2.4"});
     EXPECT_EQ(done({.confirm_within = std::chrono::seconds(60)}).sets.at(1).last_good->entries, 3U);
@@ -104,9 +115,22 @@ TEST_F(CycleTest, AListThatWasTakenBackIsNotToldAsTheOneInForce) {
     std::filesystem::remove(files.path("b.txt"));
     const CycleReport report = done({.on_failure = OnFailure::go_on});
     EXPECT_TRUE(report.sets.at(1).error);
-    EXPECT_EQ(report.sets.at(1).last_good->entries, 2U);
+    EXPECT_EQ(in_force_entries("b"), 3U);
+}
+
+// A person has put another list in force.
+TEST_F(CycleTest, AListOfAPersonIsToldAsTheOneInForce) {
+    done();
+    kernel.put_filter(
+        map_of("b"),
+        Image::load(std::filesystem::path(files.image("mine", {"192.0.2.7", "192.0.2.8", "192.0.2.9"})))
+            .value());
+    std::filesystem::remove(files.path("b.txt"));
+    const CycleReport report = done({.on_failure = OnFailure::go_on});
+    EXPECT_TRUE(report.sets.at(1).error);
+    EXPECT_EQ(report.sets.at(1).last_good->entries, 3U);
     EXPECT_EQ(report.sets.at(0).last_good->entries, 1U);
-    EXPECT_EQ(state.named("b")->entries, 3U);
+    EXPECT_EQ(state.named("b")->entries, 2U);
 }
 
 TEST_F(CycleTest, TheFirstAttachesAndTheSecondChangesNothing) {
@@ -1113,17 +1137,106 @@ TEST_F(CycleTest, AProgramThatComesBackGetsTheListsThatChangedMeanwhile) {
     const std::uint32_t b = map_of("b");
     files.feed("b.txt", {"192.0.2.7"});
     kernel.eth0_gone = true;
-    CycleReport away = done({.on_failure = OnFailure::go_on});
-    EXPECT_EQ(away.sets[1].outcome, SetOutcome::replaced);
-    // Other cycles come before the interface does.
-    away = done({.ask = Ask::nothing, .on_failure = OnFailure::go_on, .behind = away.behind});
+    EXPECT_EQ(done({.on_failure = OnFailure::go_on}).sets[1].outcome, SetOutcome::replaced);
+    // Other cycles come before the interface does, and other lists.
+    done(remembering);
     EXPECT_EQ(map_of("b"), b);
+    files.feed("b.txt", {"192.0.2.8"});
+    done({.on_failure = OnFailure::go_on});
     kernel.eth0_gone = false;
-    const CycleReport back =
-        done({.ask = Ask::nothing, .on_failure = OnFailure::go_on, .behind = away.behind});
+    done(remembering);
     EXPECT_NE(map_of("b"), b);
     EXPECT_EQ(map_of("a"), a);
-    EXPECT_TRUE(back.behind.empty());
+    EXPECT_FALSE(done(remembering).changed);
+}
+
+// What runs may be newer than the record, since a controller died before it wrote that.
+TEST_F(CycleTest, AFilterThatIsNewerThanItsRecordStays) {
+    done();
+    const SetRecord before = *state.named("b");
+    fs::copy(files.path("state/sets/b"), files.path("b.before"));
+    files.feed("b.txt", {"192.0.2.7"});
+    done();
+    const std::uint32_t b = map_of("b");
+    fs::remove_all(files.path("state/sets/b"));
+    fs::rename(files.path("b.before"), files.path("state/sets/b"));
+    EXPECT_EQ(state.named("b")->identity, before.identity);
+    EXPECT_FALSE(done(remembering).changed);
+    EXPECT_EQ(map_of("b"), b);
+    // Its sources say which list it is.
+    done();
+    EXPECT_EQ(in_force_entries("b"), 1U);
+}
+
+// A range set has no source that would, and whoever keeps it goes by its record.
+TEST_F(CycleTest, ARangeSetIsWhatItsRecordSays) {
+    done();
+    fs::copy(files.path("state/sets/b"), files.path("b.before"));
+    files.feed("b.txt", {"192.0.2.7"});
+    done();
+    fs::remove_all(files.path("state/sets/b"));
+    fs::rename(files.path("b.before"), files.path("state/sets/b"));
+    configuration.sets[1].sources.clear();
+    EXPECT_TRUE(done(remembering).changed);
+    EXPECT_EQ(in_force_entries("b"), 2U);
+    EXPECT_FALSE(done(remembering).changed);
+}
+
+// The process that gave the lists their new names died before a cycle: what is in force under a name is
+// another set's.
+TEST_F(CycleTest, NamesThatWereExchangedBeforeACrashAreExchangedAfterIt) {
+    configuration.sets[0].action = {.action = SIEVE_ACTION_PASS};
+    configuration.sets[1].action = {.action = SIEVE_ACTION_DROP};
+    done();
+    std::swap(configuration.sets[0].sources, configuration.sets[1].sources);
+    std::swap(configuration.sets[0].action, configuration.sets[1].action);
+    EXPECT_EQ(take_over_renamed(configuration, state, {}), (std::set<std::string>{"a", "b"}));
+    EXPECT_TRUE(state.named("a")->renamed);
+    std::filesystem::remove(files.path("a.txt")); // and no source answers after the crash
+    std::filesystem::remove(files.path("b.txt"));
+    EXPECT_TRUE(done(remembering).changed);
+    EXPECT_EQ(in_force_entries("a"), 2U);
+    EXPECT_EQ(kernel.running.table.find("a")->action, SIEVE_ACTION_DROP);
+    EXPECT_FALSE(state.named("a")->renamed);
+    EXPECT_FALSE(done(remembering).changed);
+}
+
+// A hook that refused has the other set's list yet.
+TEST_F(CycleTest, AHookThatRefusesKeepsTheMarkOfANewName) {
+    done();
+    std::swap(configuration.sets[0].sources, configuration.sets[1].sources);
+    kernel.refuse("test a", ErrorKind::bad_input);
+    ASSERT_TRUE(run({.ask = Ask::nothing, .on_failure = OnFailure::go_on}));
+    EXPECT_TRUE(state.named("a")->renamed);
+    EXPECT_FALSE(state.named("b")->renamed);
+    kernel.allow("test a");
+    EXPECT_TRUE(done(remembering).changed);
+    EXPECT_EQ(in_force_entries("a"), 2U);
+    EXPECT_FALSE(state.named("a")->renamed);
+}
+
+// Sets that become one stay in force until that has its list.
+TEST_F(CycleTest, SetsThatGoAwaitTheOneThatReplacesThem) {
+    configuration.sets[0].action = {.action = SIEVE_ACTION_PASS};
+    configuration.sets[1].action = {.action = SIEVE_ACTION_DROP};
+    done();
+    const Configuration before = configuration;
+    configuration.interfaces[0].sets = {"both", "c"};
+    add_set("both", {"192.0.2.1"});
+    add_set("c", {"192.0.2.9"});
+    configuration.sets[2].sources = {before.sets[0].sources[0], before.sets[1].sources[0],
+                                     FileSpec{files.path("late.txt")}};
+    configuration.sets[2].action = {.action = SIEVE_ACTION_COUNT};
+    configuration.sets.erase(configuration.sets.begin(), configuration.sets.begin() + 2);
+    for (int i = 0; i < 2; i++) { // what it takes is kept, too
+        ASSERT_TRUE(run({.on_failure = OnFailure::go_on}));
+        EXPECT_EQ(names_in_force(), (std::vector<std::string>{"a", "b", "c"}));
+        EXPECT_EQ(kernel.running.table.sets[0].action, SIEVE_ACTION_PASS);
+    }
+    files.feed("late.txt", {"192.0.2.8"});
+    done({.on_failure = OnFailure::go_on});
+    EXPECT_EQ(names_in_force(), (std::vector<std::string>{"both", "c"}));
+    EXPECT_FALSE(state.named("a"));
 }
 
 // Ids begin anew at each boot.

@@ -50,10 +50,8 @@ class LargestPart : public testing::Test {
     }
     CycleReport run(CycleOptions options = {.on_failure = OnFailure::go_on}) {
         options.sandbox = test::in_process();
-        options.behind = behind;
         auto report = run_cycle(kernel, configuration, state, host, options, {});
         if (!report) throw std::runtime_error(report.error().message);
-        behind = report->behind;
         return std::move(*report);
     }
     // The names of the sets in force, in their order.
@@ -66,7 +64,6 @@ class LargestPart : public testing::Test {
         const kernel::SetInForce* found = kernel.running.table.find(set);
         return found == nullptr ? 0 : found->map_id;
     }
-    FiltersBehind behind;
 };
 
 using Names = std::vector<std::string>;
@@ -199,7 +196,6 @@ TEST_F(LargestPart, WhatOneHookHoldsBackComesLater) {
     const CycleReport report = run({.ask = Ask::nothing, .on_failure = OnFailure::go_on});
     EXPECT_NE(map_of("friends"), friends);
     EXPECT_EQ(report.hooks[0].trouble(), "");
-    EXPECT_TRUE(behind.empty());
 }
 
 // Somebody else is at work, or the program is not ours any more: no part of the table would fare better.

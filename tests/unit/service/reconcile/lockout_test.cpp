@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include <gtest/gtest.h>
 
+#include "libsieve/service/reconcile/cycle.hpp"
 #include "unit/control/fake_kernel.hpp"
 #include "unit/control/files.hpp"
 #include "unit/messages.hpp"

@@ -415,6 +415,28 @@ TEST_F(Reconcile, ARedirectIsComparedByItsTarget) {
     EXPECT_EQ(hook.sets[0].action, hook.sets[0].action_before);
 }
 
+// Its new sources have not answered yet: list and action are those that are in force under its former name.
+TEST_F(Reconcile, ASetWithAnotherNameListAndActionComesWithTheFormerOnes) {
+    run("a");
+    run("b");
+    add_set("z");
+    configuration.sets.back().action = control::WantedAction{SIEVE_ACTION_COUNT, {}};
+    configuration.interfaces[0].sets = {"a", "z"};
+    wanted["z"] = {.filter = WantedFilter::in_force,
+                   .identity = wanted.at("b").identity,
+                   .of_other_sources = true,
+                   .action_waits = true};
+    const HookPlan hook = only_hook();
+    ASSERT_EQ(hook.sets.size(), 3U);
+    EXPECT_TRUE(hook.sets[1].comes);
+    EXPECT_EQ(hook.sets[1].action, control::SetAction{SIEVE_ACTION_DROP});
+    EXPECT_TRUE(hook.sets[2].goes);
+    EXPECT_TRUE(hook.waiting.empty());
+    // Where nothing of it is in force, it waits.
+    wanted["z"].identity = "another";
+    EXPECT_TRUE(only_hook().waits("z"));
+}
+
 TEST_F(Reconcile, VerificationMatters) {
     run("a");
     run("b");

@@ -312,7 +312,6 @@ void Daemon::begin(CycleOptions options) {
     running_->options = std::move(options);
     running_->options.sandbox = settings_.sandbox;
     running_->configuration = configuration_;
-    running_->options.behind = behind_;
     running_->began = std::chrono::steady_clock::now();
     for (const std::string& set : running_->options.sets)
         if (auto survey = surveyed_.extract(set)) running_->options.surveyed.insert(std::move(survey));
@@ -329,11 +328,10 @@ void Daemon::begin(CycleOptions options) {
     worker.run([this, job = running_, opens, is_first] {
         job->report = without_ending_the_daemon("the cycle", [&] {
             CycleOptions options = job->options;
-            if (opens) options.renamed = live_.open(*job->configuration, *settings_.sandbox, observer());
+            if (opens) live_.open(*job->configuration, *settings_.sandbox, observer());
             const std::lock_guard lock(live_.exclusive());
             state_.mend();
-            if (is_first && !opens)
-                options.renamed = take_over_renamed(*job->configuration, state_, observer());
+            if (is_first && !opens) (void)take_over_renamed(*job->configuration, state_, observer());
             // A cycle may take a program away, and its counters with it. A failure is the statistics's to
             // show.
             (void)parts_.statistics.observe(parts_.kernel);
@@ -428,7 +426,6 @@ void Daemon::note(const RunningCycle& ended) {
         return;
     }
     parts_.statistics.note_cycle(*ended.report, times);
-    behind_ = ended.report->behind;
     for (const HookReport& hook : ended.report->hooks)
         if (const std::uint32_t id = hook.program_id(); id != 0)
             in_force_.push_back({hook.plan.interface, hook.plan.point, id});

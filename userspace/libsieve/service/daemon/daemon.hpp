@@ -143,9 +143,8 @@ class Daemon {
     EventSource live_troubles_;
     ListWatch lists_;
     std::unique_ptr<InterfaceWatch> interfaces_;
-    std::unique_ptr<StateWatch> watch_; // null: the state directory cannot be watched
-    unsigned watched_state_ = 0;        // of StateDirectory::taken()
-    FiltersBehind behind_;
+    std::unique_ptr<StateWatch> watch_;           // null: the state directory cannot be watched
+    unsigned watched_state_ = 0;                  // of StateDirectory::taken()
     std::vector<ManagedHook> in_force_;           // after the last cycle, where it did not fail
     std::map<std::string, std::string> accepted_; // lists that people accepted, whose sets are asked
     UniqueFd cancel_;                             // readable: the cycle at work is called off

@@ -172,13 +172,12 @@ void LiveSets::broke_off() {
     set_event(troubles_changed_.get());
 }
 
-std::set<std::string> LiveSets::open(const Configuration& configuration, const SandboxSettings& sandbox,
-                                     const control::Observer& observer) {
+void LiveSets::open(const Configuration& configuration, const SandboxSettings& sandbox,
+                    const control::Observer& observer) {
     try {
         close();
-        std::set<std::string> renamed = take_over_renamed(configuration, state_, observer);
+        (void)take_over_renamed(configuration, state_, observer);
         open_all(configuration, sandbox);
-        return renamed;
     } catch (...) {
         broke_off();
         throw;

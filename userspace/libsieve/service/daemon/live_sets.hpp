@@ -40,12 +40,11 @@ class LiveSets {
     [[nodiscard]] bool can_wait(const Configuration& configuration) const;
 
     // Opens the updaters of the configuration's live sets, in the place of those that are there. Afterwards
-    // each of these sets has a last good image. Sets that were renamed take over their lists first: returns
-    // these (take_over_renamed()). What cannot be opened is logged. Blocks: for a worker, without a cycle at
-    // work. Throws what breaks it off.
-    [[nodiscard]] std::set<std::string> open(const Configuration& configuration,
-                                             const SandboxSettings& sandbox,
-                                             const control::Observer& observer);
+    // each of these sets has a last good image. Sets that were renamed take over their lists first
+    // (take_over_renamed()). What cannot be opened is logged. Blocks: for a worker, without a cycle at work.
+    // Throws what breaks it off.
+    void open(const Configuration& configuration, const SandboxSettings& sandbox,
+              const control::Observer& observer);
     // Lets the opened updaters work. A cycle has put their sets in force.
     void run();
     // Calls off what they do, and waits for their ends.

@@ -21,6 +21,7 @@
 #include "libsieve/service/reconcile/together.hpp"
 #include "libsieve/service/safety/acceptance.hpp"
 #include "libsieve/service/safety/entry_safety.hpp"
+#include "libsieve/service/sources/origin.hpp"
 
 namespace sieve::service {
 
@@ -45,6 +46,22 @@ Examined remembered(const SetConfiguration& set, const StateDirectory& state,
         !live::is_live(set) && live::has_changed_since_image(state, set.name, *examined.before);
     examined.of_other_sources = is_of_other_sources(*examined.before, set);
     return examined;
+}
+
+// Those sets that the configuration no longer has and whose lists have a part in that of this one.
+std::set<std::string> replaced_by(const SetConfiguration& set, const Configuration& configuration,
+                                  const StateDirectory& state) {
+    const std::set<std::string> sources = source_identities(set.sources);
+    std::set<std::string> replaced;
+    for (const std::string& name : state.sets()) {
+        if (configuration.find_set(name) != nullptr) continue;
+        const std::optional<SetRecord> record = state.named(name);
+        if (record && std::ranges::any_of(record->sources, [&](const SourceProvenance& one) {
+                return sources.contains(one.source);
+            }))
+            replaced.insert(name);
+    }
+    return replaced;
 }
 
 // Several sets are refreshed at a time. Each takes memory, and a build has threads of its own.
@@ -238,8 +255,7 @@ class Cycle {
 
     [[nodiscard]] Result<ReconcilePlan> plan_for() {
         SIEVE_ASSIGN(const Pauses pauses, state_.pauses());
-        return make_plan(kernel_, configuration_, wanted_versions(surveys_), managed_, pauses,
-                         options_.behind);
+        return make_plan(kernel_, configuration_, wanted_versions(surveys_), managed_, pauses);
     }
 
     // Sets that change together stay as they are if one of them cannot have its new list. If a failure is to
@@ -458,7 +474,7 @@ class Cycle {
         if (options_.on_failure == OnFailure::stop_all) return std::nullopt;
         const WantedVersions wanted = wanted_versions(surveys_);
         const auto plan_for = [&](const HeldBack& held) {
-            return plan_hook(kernel_, configuration_, wanted, options_.behind, refused, held);
+            return plan_hook(kernel_, configuration_, wanted, refused, held);
         };
         const auto try_out = [&](const HookPlan& plan) -> Status {
             if (plan.step == HookStep::nothing) return {};
@@ -569,28 +585,17 @@ class Cycle {
         }
     }
 
-    // One hook took a new filter, so that it is the last good one, and another did not, or was not here.
-    void note_behind() {
-        FiltersBehind behind = options_.behind;
-        for (const HookReport& hook : report_.hooks)
-            for (const SetPlan& set : hook.plan.sets) {
-                if (hook.error ? set.new_filter : hook.plan.held.contains(set.name))
-                    behind.insert({hook.program_id(), set.name});
-                else if (!hook.error)
-                    behind.erase({hook.program_id(), set.name});
-            }
-        for (const std::uint32_t program : away_)
-            for (const SetReport& set : report_.sets)
-                if (set.outcome == SetOutcome::replaced) behind.insert({program, set.name});
-        std::erase_if(behind, [&](const FilterBehind& one) {
-            return std::ranges::find(now_managed_, one.program_id, &ManagedHook::program_id) ==
-                   now_managed_.end();
-        });
-        report_.behind = std::move(behind);
+    // Whether each filter in force under the set's name is its own.
+    [[nodiscard]] bool is_its_own(const std::string& set) const {
+        return away_.empty() && is_planned(set) &&
+               std::ranges::none_of(report_.hooks, [&](const HookReport& hook) {
+                   return has(hook, set) && (hook.error || hook.plan.held.contains(set));
+               });
     }
 
     // A new image is the last good one once it is live somewhere, or if there is no interface for it.
     Status remember() {
+        keep_noting_managed();
         std::map<std::string, SetRecord> together;
         for (std::size_t i = 0; i < surveys_.size(); i++) {
             const SetSurvey& survey = surveys_[i];
@@ -600,11 +605,14 @@ class Cycle {
                 const bool other_action =
                     report.last_good && !survey.owner_waits && note_action(report.name, *report.last_good);
                 const bool confirmed = survey.examined && survey.examined->provenance_changed;
-                if (report.last_good && (other_action || confirmed))
+                const bool settled = report.last_good && report.last_good->renamed && is_its_own(report.name);
+                if (settled) report.last_good->renamed = false;
+                if (report.last_good && (other_action || confirmed || settled))
                     SIEVE_TRY(state_.commit(report.name, *report.last_good));
                 continue;
             }
             (void)note_action(report.name, staged->second);
+            staged->second.renamed = survey.not_its_own && !is_its_own(report.name);
             if (live_.contains(report.name) || !is_planned(report.name)) {
                 if (survey.together)
                     together.emplace(report.name, staged->second);
@@ -619,11 +627,11 @@ class Cycle {
             }
         }
         SIEVE_TRY(state_.commit(together));
-        keep_noting_managed();
-        note_behind();
         if (knows_managed_) SIEVE_TRY(state_.keep_hooks(now_managed_));
         std::vector<std::string> names;
         for (const SetConfiguration& set : configuration_.sets) names.push_back(set.name);
+        for (const HookReport& hook : report_.hooks) // a set that stays for one that replaces it
+            for (const std::string& set : hook.plan.names()) names.push_back(set);
         state_.forget_all_but(names);
         return {};
     }
@@ -765,7 +773,8 @@ std::vector<SetSurvey> survey(const Configuration& configuration, const std::set
                           .protection = protection_of(configuration, set, addresses)};
                 examine_set(survey, state, sandbox, remarks.observer(i));
             }
-            survey.not_its_own = options.renamed.contains(set.name);
+            if (!survey.before()) survey.replaces = replaced_by(set, configuration, state);
+            survey.not_its_own = survey.before() && survey.before()->renamed;
             survey.action = action_digest(configuration, set);
         });
         remarks.tell(observer);
@@ -837,13 +846,17 @@ WantedVersions wanted_versions(const std::vector<SetSurvey>& surveys) {
             set.verifiable = !leads_to_exact(survey.set->feed, *survey.examined->read);
             continue;
         }
+        set.replaces = survey.replaces;
         if (survey.before() && !survey.examined->outdated) {
             set.identity = survey.before()->identity;
             set.verifiable = survey.before()->exact;
+            set.earlier = survey.before()->earlier;
         }
-        // What runs is as new as the record, or newer: a controller may have died before it wrote that.
+        // What runs may be newer than the record: a controller may have died before it wrote that. A range
+        // set has no source that would say so, and whoever keeps it goes by its record.
+        const bool by_record = survey.not_its_own || survey.set->sources.empty();
         if (!survey.asked || survey.error) {
-            set.filter = survey.not_its_own ? WantedFilter::last_good : WantedFilter::in_force;
+            set.filter = by_record && set.has_image() ? WantedFilter::last_good : WantedFilter::in_force;
             set.of_other_sources = has_list_of_other_sources(survey);
             set.action_waits = action_waits(survey);
         } else if (survey.before()) {

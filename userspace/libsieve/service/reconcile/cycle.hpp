@@ -44,16 +44,12 @@ struct CycleOptions {
     std::map<std::string, std::shared_ptr<SetSurvey>> surveyed{};
     OnFailure on_failure = OnFailure::stop_all;
     std::optional<SandboxSettings> sandbox{}; // nothing: standard_sandbox()
-    FiltersBehind behind{};                   // after earlier cycles
     // Not zero: tables go on probation for that long.
     std::chrono::seconds confirm_within{0};
     // Whom to ask about the host's addresses before our program is attached where no packet is filtered yet;
     // null: whoever is asked about other changes.
     HostAddresses* host_where_none_runs = nullptr;
     CatchUp catch_up{}; // for sets that change in place; null: there are none
-    // Sets that have just taken over another set's list: what is in force under their names is not theirs.
-    // Whoever has a configuration that may be another one asks for them first (list_owner.hpp).
-    std::set<std::string> renamed{};
 };
 
 // What was found out about one set.
@@ -68,6 +64,7 @@ struct SetSurvey {
     std::string action{};              // SetRecord::action, as it is to be
     bool not_its_own = false;          // what is in force under its name, where it is not its last good list
     bool owner_waits = false;          // a range set, beside a set that has the list of other sources yet
+    std::set<std::string> replaces{};  // WantedVersion::replaces
     std::optional<SetRecord> staged{}; // the image of a list that has changed, once it is built
     std::chrono::milliseconds building{0};
 
@@ -147,7 +144,6 @@ struct CycleReport {
     std::vector<HookReport> hooks{};
     std::vector<std::string> missing{}; // interfaces
     bool changed = false;               // something of what is in force
-    FiltersBehind behind{};             // for the next cycle
 };
 
 // Runs a cycle. Of the sets that change together, all changes come into force or none, and of all sets where

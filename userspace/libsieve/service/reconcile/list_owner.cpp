@@ -100,6 +100,14 @@ std::string on_its_way(const std::string& set) {
     return "." + set;
 }
 
+// Whoever dies on the way leaves a mark too many, which only has the set compared with its record.
+bool mark_as_renamed(const std::string& set, const StateDirectory& state) {
+    std::optional<SetRecord> record = state.named(set);
+    if (!record) return false;
+    record->renamed = true;
+    return state.commit(set, *record).has_value();
+}
+
 bool move_all_of(const SetConfiguration& set, const std::string& from, const std::string& to,
                  const StateDirectory& state, bool copies = false) {
     const auto move = [&](const std::string& one, const std::string& other) {
@@ -146,6 +154,7 @@ std::set<std::string> take_over_renamed(const Configuration& configuration, cons
                                             moved.error().message, name));
                 return true;
             }
+        if (!mark_as_renamed(name, state)) return true;
         // A set that waits for the list of its new sources has the old one until then.
         const bool waits = configuration.find_set(name) != nullptr && !named.contains(name);
         return !move_all_of(*set, name, on_its_way(name), state, waits);

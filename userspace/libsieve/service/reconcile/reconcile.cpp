@@ -118,8 +118,8 @@ std::vector<std::string> common(const std::vector<std::string>& names, const Con
 class HookPlanner {
   public:
     HookPlanner(control::Kernel& kernel, const Configuration& configuration, const WantedVersions& wanted,
-                const FiltersBehind& behind, HookPlan& plan)
-        : kernel_(kernel), configuration_(configuration), wanted_(wanted), behind_(behind), plan_(plan) {}
+                HookPlan& plan)
+        : kernel_(kernel), configuration_(configuration), wanted_(wanted), plan_(plan) {}
 
     Status run(const kernel::Interface& interface) {
         const InterfaceConfiguration& entry = *plan_.entry;
@@ -136,6 +136,7 @@ class HookPlanner {
         }
         control::TableSpec table = table_of(configuration_, plan_, entry.sets);
         for (const control::SetSpec& set : table.sets) find_action(set);
+        if (now) find_former(*now);
         find_waiting(now ? &*now : nullptr);
         table.default_action = plan_.default_action;
         if (!now) {
@@ -168,6 +169,21 @@ class HookPlanner {
     }
     [[nodiscard]] bool is_held(const std::string& name) const { return plan_.held.contains(name); }
 
+    // Sets that have another name, other sources and another action at once: under the former name, the list
+    // and the action are in force that they keep until their sources have said their lists.
+    void find_former(const kernel::TableInForce& now) {
+        const std::vector<std::string>& names = plan_.entry->sets;
+        for (const std::string& name : names) {
+            const auto wanted = wanted_.find(name);
+            if (wanted == wanted_.end() || !wanted->second.action_waits || now.find(name) != nullptr)
+                continue;
+            for (const kernel::SetInForce& set : now.sets)
+                if (std::ranges::find(names, set.name) == names.end() &&
+                    identity_in_force(kernel_, set.map_id) == wanted->second.identity)
+                    former_.emplace(name, control::action_of(set));
+        }
+    }
+
     // A set that waits can make others wait, whichever side of it they are on.
     void find_waiting(const kernel::TableInForce* now) {
         const std::vector<std::string>& names = plan_.entry->sets;
@@ -178,6 +194,8 @@ class HookPlanner {
         };
         // It is to pass, and does not yet.
         const auto awaits_friends = [&](std::size_t i) {
+            if (const auto former = former_.find(names[i]); former != former_.end())
+                return former->second.action != SIEVE_ACTION_PASS && passes(i);
             const kernel::SetInForce* set = now != nullptr ? now->find(names[i]) : nullptr;
             const auto wanted = wanted_.find(names[i]);
             return set != nullptr && set->action != SIEVE_ACTION_PASS && passes(i) &&
@@ -195,7 +213,7 @@ class HookPlanner {
         };
         for (std::size_t i = 0; i < names.size(); i++) {
             if (is_in_force(i)) continue;
-            if (!has_image(names[i]))
+            if (!has_image(names[i]) && !former_.contains(names[i]))
                 waiting[i] = WaitingSet{names[i], {}, {}};
             else if (is_held(names[i]))
                 waiting[i] = WaitingSet{names[i], {}, plan_.held.at(names[i]).message};
@@ -234,9 +252,10 @@ class HookPlanner {
 
     void add_coming(std::size_t i) {
         const std::string& name = plan_.entry->sets[i];
+        const auto former = former_.find(name);
         plan_.sets.push_back({.name = name,
                               .comes = true,
-                              .action = actions_[i],
+                              .action = former != former_.end() ? former->second : actions_[i],
                               .verified = is_verified(configuration_, name) && is_verifiable(name)});
     }
 
@@ -291,16 +310,16 @@ class HookPlanner {
             SetPlan plan{.name = set.name,
                          .action_before = control::action_of(set),
                          .verified_before = set.exact_id != 0};
-            const auto owner = owner_that_waits(set.name);
-            const bool stays = owner ? plan_.sets.size() + kept.size() < SIEVE_MAX_SETS : kept.size() < stay;
+            const auto place = place_of(set.name);
+            const bool stays = place ? plan_.sets.size() + kept.size() < SIEVE_MAX_SETS : kept.size() < stay;
             if (stays) {
                 plan.kept = control::KeptFilter{set.map_id, set.exact_id};
                 plan.action = plan.action_before;
                 plan.verified = plan.verified_before;
             }
             plan.goes = !stays;
-            if (stays && owner)
-                plan_.sets.insert(plan_.sets.begin() + *owner + 1, std::move(plan));
+            if (stays && place)
+                plan_.sets.insert(plan_.sets.begin() + *place, std::move(plan));
             else
                 (stays ? kept : go).push_back(std::move(plan));
         }
@@ -332,21 +351,33 @@ class HookPlanner {
             if (stays(set)) set = *next++;
     }
 
-    // Where the set is planned that has these prefixes besides, as long as it has the list of sources that it
-    // no longer has: they are a part of that list.
-    [[nodiscard]] std::optional<std::ptrdiff_t> owner_that_waits(const std::string& range_set) const {
+    // Where a set stays that the configuration does not name: behind the one that has these prefixes besides,
+    // as long as that has the list of sources that it no longer has, of which they are a part; or where a set
+    // comes that replaces it and waits. Nothing: it goes.
+    [[nodiscard]] std::optional<std::ptrdiff_t> place_of(const std::string& name) const {
         const auto owner = std::ranges::find_if(plan_.sets, [&](const SetPlan& set) {
-            return set.action_before && live::range_set_name(set.name) == range_set &&
+            return set.action_before && live::range_set_name(set.name) == name &&
                    wanted_.contains(set.name) && wanted_.at(set.name).of_other_sources;
         });
-        if (owner == plan_.sets.end()) return std::nullopt;
-        return owner - plan_.sets.begin();
+        if (owner != plan_.sets.end()) return owner - plan_.sets.begin() + 1;
+        const std::vector<std::string>& names = plan_.entry->sets;
+        const auto successor = std::ranges::find_if(names, [&](const std::string& set) {
+            const auto wanted = wanted_.find(set);
+            return plan_.waits(set) && wanted != wanted_.end() && wanted->second.replaces.contains(name);
+        });
+        if (successor == names.end()) return std::nullopt;
+        const auto next = std::ranges::find_if(plan_.sets, [&](const SetPlan& set) {
+            return std::find(successor, names.end(), set.name) != names.end();
+        });
+        return next - plan_.sets.begin();
     }
 
     void add_staying(std::size_t i, const kernel::SetInForce& now) {
         WantedVersion wanted = wanted_.at(now.name);
-        if (wanted.filter == WantedFilter::in_force && wanted.has_image() &&
-            behind_.contains({plan_.program_id, now.name}))
+        const std::string identity = identity_in_force(kernel_, now.map_id);
+        // Its hook refused the lists since, or was not here.
+        if (wanted.filter == WantedFilter::in_force && wanted.has_image() && !wanted.of_other_sources &&
+            std::ranges::find(wanted.earlier, identity) != wanted.earlier.end())
             wanted.filter = WantedFilter::last_good;
         SetPlan set{.name = now.name,
                     .action_before = control::action_of(now),
@@ -364,11 +395,10 @@ class HookPlanner {
         if (is_held(now.name)) set.action = set.action_before;
         // It keeps what it has.
         if (!wanted.has_image() || is_held(now.name)) set.verified = set.verified_before;
-        const bool same =
-            is_held(now.name) || (set.verified == set.verified_before &&
-                                  (wanted.filter == WantedFilter::in_force ||
-                                   (wanted.filter == WantedFilter::last_good &&
-                                    identity_in_force(kernel_, now.map_id) == wanted.identity)));
+        const bool same = is_held(now.name) ||
+                          (set.verified == set.verified_before &&
+                           (wanted.filter == WantedFilter::in_force ||
+                            (wanted.filter == WantedFilter::last_good && identity == wanted.identity)));
         if (same)
             set.kept = control::KeptFilter{now.map_id, now.exact_id};
         else
@@ -379,7 +409,7 @@ class HookPlanner {
     control::Kernel& kernel_;
     const Configuration& configuration_;
     const WantedVersions& wanted_;
-    const FiltersBehind& behind_;
+    std::map<std::string, control::SetAction> former_; // by the name that the set has now
     HookPlan& plan_;
     std::vector<control::SetAction> actions_;   // of the entry's sets
     std::optional<std::size_t> first_friend_{}; // the first set that passes and waits
@@ -427,8 +457,8 @@ std::vector<SetPlan> all_go(control::Kernel& kernel, const kernel::Hook& hook) {
 
 // Of a hook that an entry names: `hook` with the interface, the entry, and what is held back.
 HookPlan plan_at(control::Kernel& kernel, const Configuration& configuration, const WantedVersions& wanted,
-                 const FiltersBehind& behind, const kernel::Interface& interface, HookPlan hook) {
-    if (Status planned = HookPlanner(kernel, configuration, wanted, behind, hook).run(interface); !planned) {
+                 const kernel::Interface& interface, HookPlan hook) {
+    if (Status planned = HookPlanner(kernel, configuration, wanted, hook).run(interface); !planned) {
         hook.step = HookStep::nothing;
         hook.obstacle = std::move(planned.error());
     }
@@ -529,12 +559,12 @@ bool ReconcilePlan::nothing_to_do() const {
 }
 
 HookPlan plan_hook(control::Kernel& kernel, const Configuration& configuration, const WantedVersions& wanted,
-                   const FiltersBehind& behind, const HookPlan& before, HeldBack held) {
+                   const HookPlan& before, HeldBack held) {
     HookPlan hook{
         .interface = before.interface, .point = before.point, .entry = before.entry, .held = std::move(held)};
     for (const kernel::Interface& interface : kernel.interfaces())
         if (interface.name == before.interface)
-            return plan_at(kernel, configuration, wanted, behind, interface, std::move(hook));
+            return plan_at(kernel, configuration, wanted, interface, std::move(hook));
     hook.obstacle = Error{ErrorKind::changed_meanwhile,
                           fmt::format("{}: the interface has gone meanwhile", before.interface),
                           {.interface = before.interface}};
@@ -543,7 +573,7 @@ HookPlan plan_hook(control::Kernel& kernel, const Configuration& configuration, 
 
 ReconcilePlan make_plan(control::Kernel& kernel, const Configuration& configuration,
                         const WantedVersions& wanted, const std::vector<ManagedHook>& managed,
-                        const Pauses& pauses, const FiltersBehind& behind) {
+                        const Pauses& pauses) {
     ReconcilePlan plan;
     const std::vector<kernel::Interface> interfaces = kernel.interfaces();
     for (const kernel::Interface& interface : interfaces)
@@ -554,7 +584,7 @@ ReconcilePlan make_plan(control::Kernel& kernel, const Configuration& configurat
                 plan.hooks.push_back(plan_paused(kernel, interface, point));
                 continue;
             }
-            plan.hooks.push_back(plan_at(kernel, configuration, wanted, behind, interface,
+            plan.hooks.push_back(plan_at(kernel, configuration, wanted, interface,
                                          {.interface = interface.name, .point = point, .entry = entry}));
         }
     for (const InterfaceConfiguration& entry : configuration.interfaces) {

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <chrono>
-#include <compare>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -32,7 +31,7 @@ namespace sieve::service {
 enum class WantedFilter : std::uint8_t {
     last_good, // that of its record
     new_build, // one that is built now, so none that is in force
-    in_force,  // whichever is in force under its name; where none is, that of its record
+    in_force, // whichever is in force under its name, unless that is older; where none is, that of its record
 };
 struct WantedVersion {
     WantedFilter filter = WantedFilter::in_force;
@@ -42,6 +41,9 @@ struct WantedVersion {
     bool of_other_sources = false; // none of the set's sources has a part in what is in force
     bool action_waits =
         false; // that list had another action: it comes to no hook with the one of the new list
+    std::vector<std::string> earlier{}; // SetRecord::earlier
+    // Sets that the configuration no longer has, and whose lists have a part in this one's.
+    std::set<std::string> replaces{};
 
     [[nodiscard]] bool has_image() const { return filter == WantedFilter::new_build || !identity.empty(); }
 };
@@ -136,35 +138,24 @@ struct ReconcilePlan {
     [[nodiscard]] bool nothing_to_do() const;
 };
 
-// A set whose program has the filter before its last good one: its hook refused that, or the interface was in
-// another network namespace. The program tells which hook it is, wherever its interface went and came back.
-struct FilterBehind {
-    std::uint32_t program_id = 0;
-    std::string set{};
-
-    [[nodiscard]] friend auto operator<=>(const FilterBehind&, const FilterBehind&) = default;
-};
-using FiltersBehind = std::set<FilterBehind>;
-
 // Compares. Changes nothing. The plan points into the configuration. A pattern never means the loopback
-// interface. Where an interface is paused, our program goes, whoever put it there. What is `behind` is to get
-// its last good filter, where otherwise whichever is in force would do.
+// interface. Where an interface is paused, our program goes, whoever put it there.
 //
 // A set that has no list yet keeps nobody out, with one exception: as long as a set that passes has none, no
 // set behind it begins to take packets, and the default does not become drop, since both could drop what is
 // to pass. What takes packets already goes on; where the default waits, so do the sets that are to go, behind
 // the others. Sets that change together come together. A set whose action cannot be had, such as for want of
-// the interface that it redirects to, is held back.
+// the interface that it redirects to, is held back. A set that is to go stays as long as one that replaces it
+// has no list.
 [[nodiscard]] ReconcilePlan make_plan(control::Kernel& kernel, const Configuration& configuration,
                                       const WantedVersions& wanted, const std::vector<ManagedHook>& managed,
-                                      const Pauses& pauses = {}, const FiltersBehind& behind = {});
+                                      const Pauses& pauses = {});
 
 // The same for one hook that an entry of the configuration names, as a plan of make_plan() has it. What is
 // `held` back stays as it is, by the same rules: behind a set that is to pass and does not, no set begins to
 // take packets.
 [[nodiscard]] HookPlan plan_hook(control::Kernel& kernel, const Configuration& configuration,
-                                 const WantedVersions& wanted, const FiltersBehind& behind,
-                                 const HookPlan& before, HeldBack held);
+                                 const WantedVersions& wanted, const HookPlan& before, HeldBack held);
 
 // What became of a hook.
 struct HookDone {

@@ -40,7 +40,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SourceProvenance, source, digest, bytes, etag
 // What an earlier version did not write is as if it were not there.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(SetRecord, identity, build, list_digest, entries, keys,
                                                 skipped, bytes, expected_fpr, built_at, exact, left_out,
-                                                accepted, sources, exceptions, action)
+                                                accepted, sources, exceptions, action, earlier, renamed)
 
 namespace {
 
@@ -52,6 +52,8 @@ constexpr std::string_view version_text = "xdp-sieve state 2\n";
 constexpr std::string_view version_begin = "xdp-sieve state ";
 constexpr std::string_view set_aside_begin = "set-aside";
 constexpr std::size_t most_set_aside = 3;
+// A hook may miss many lists. If it misses more, the next one heals it.
+constexpr std::size_t most_earlier = 32;
 
 const OutputKind json_output{.name = "record of xdp-sieve", .beginnings = {"{", "["}, .mode = 0600};
 const OutputKind version_output{
@@ -721,7 +723,18 @@ Status StateDirectory::commit(const std::map<std::string, SetRecord>& records) c
     return {};
 }
 
-Status StateDirectory::put_record(const std::string& set, const SetRecord& record) const {
+// SetRecord::earlier of a record that follows this one.
+static std::vector<std::string> earlier_after(SetRecord before, const std::string& identity) {
+    std::vector<std::string>& earlier = before.earlier;
+    earlier.push_back(std::move(before.identity));
+    std::erase(earlier, identity);
+    if (earlier.size() > most_earlier) earlier.erase(earlier.begin(), earlier.end() - most_earlier);
+    return std::move(earlier);
+}
+
+Status StateDirectory::put_record(const std::string& set, SetRecord record) const {
+    if (std::optional<SetRecord> before = named(set))
+        record.earlier = earlier_after(std::move(*before), record.identity);
     const std::string& spare = settings_.spare;
     std::error_code error;
     const auto put = [&](const std::string& root) -> Status {

@@ -62,6 +62,12 @@ struct SetRecord {
     std::vector<SourceProvenance> sources{};
     std::string exceptions{}; // which of them is the file of exceptions, by its identity; empty: none
     std::string action{};     // digest of action_text(), as it was in force with this list; empty: unknown
+    // Of the last good images before this one, the newest last. A filter of one of them is older than the
+    // record. commit() keeps account of them.
+    std::vector<std::string> earlier{};
+    // Another set had the record before (list_owner.hpp). What is in force under the name of this one may be
+    // a third one's.
+    bool renamed = false;
 };
 
 // A hook that the service put its program or table on. It takes away no other.
@@ -226,7 +232,7 @@ class StateDirectory {
                                       const char* kind) const;
     void remove_unnamed(const std::string& set, const std::string& identity) const;
     [[nodiscard]] Status bring_home(const std::string& set) const;
-    [[nodiscard]] Status put_record(const std::string& set, const SetRecord& record) const;
+    [[nodiscard]] Status put_record(const std::string& set, SetRecord record) const;
     // Completes a commit of several records that a crash cut off.
     [[nodiscard]] Status complete_commit(const std::string& root) const;
     [[nodiscard]] Status check_exact(const std::string& set, const std::string& identity) const;
