@@ -289,6 +289,7 @@ TEST(Api, ChangesThatMakeNoSense) {
     options.probation = 86401;
     refused(edit);
     refused([](auto* error) { return libsieve_edit_set("eth0", "tap", "bad", nullptr, error); });
+    refused([](auto* error) { return libsieve_unload("", nullptr, error); });
     refused([](auto* error) { return libsieve_edit_default("eth0", "xdp", "count", nullptr, error); });
     libsieve_keys* keys = addresses(1);
     libsieve_insert_options insertion;

@@ -8,16 +8,18 @@
 
 namespace sieve::api {
 
-Result<std::optional<kernel::HookPoint>> parse_hook(const char* hook) {
-    if (hook == nullptr) return std::optional<kernel::HookPoint>();
-    const std::optional<kernel::HookPoint> point = kernel::parse_hook_point(hook);
-    if (!point) return invalid_request(fmt::format("hook {}: expected xdp, ingress or egress", hook));
-    return point;
-}
-
 Result<control::HookName> hook_name(const char* interface, const char* hook) {
-    SIEVE_ASSIGN(const std::optional<kernel::HookPoint> point, parse_hook(hook));
-    return control::HookName{.interface = interface != nullptr ? interface : "", .point = point};
+    control::HookName name;
+    if (interface != nullptr) {
+        if (*interface == '\0') return invalid_request("the name of the interface is empty");
+        name.interface = interface;
+    }
+    if (hook != nullptr) {
+        name.point = kernel::parse_hook_point(hook);
+        if (!name.point)
+            return invalid_request(fmt::format("hook {}: expected xdp, ingress or egress", hook));
+    }
+    return name;
 }
 
 Result<sieve_action> parse_pass_or_drop(const char* what, const char* action) {

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <optional>
 
 #include "libsieve/control/access/in_force.hpp"
 #include "libsieve/control/spec/table_spec.hpp"
@@ -12,8 +11,8 @@
 
 namespace sieve::api {
 
-// Errors are of kind invalid_request. `hook` and `interface` may be null.
-[[nodiscard]] Result<std::optional<kernel::HookPoint>> parse_hook(const char* hook);
+// Errors are of kind invalid_request. `hook` and `interface` may be null, which names nothing. An interface
+// without a name is an error: control takes it for all of them.
 [[nodiscard]] Result<control::HookName> hook_name(const char* interface, const char* hook);
 [[nodiscard]] Result<sieve_action> parse_pass_or_drop(const char* what, const char* action);
 // 0 stands for no wish; a number is for replies that pass.

@@ -12,7 +12,8 @@
  *   - A function that can fail returns true if it succeeded. If it fails it sets *error, unless `error` is
  *     NULL; the caller frees the error. Out parameters are then left alone, and nothing was changed.
  *   - NULL where something is needed, and other bad arguments, are errors (LIBSIEVE_ERROR_INVALID). Functions
- *     without an error answer NULL with 0, false or NULL.
+ *     without an error answer NULL with 0, false or NULL. An empty text does not stand for NULL; as the name
+ *     of an interface it is an error.
  *   - A structure of options starts with its own size, so that programs built against an older header go on
  *     working with a newer library. LIBSIEVE_INIT sets the size and zeroes the rest; zero always means "the
  *     default". A structure whose size cannot be one is an error.

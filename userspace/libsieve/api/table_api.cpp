@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include <chrono>
 #include <iterator>
-#include <optional>
+#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
@@ -17,7 +17,6 @@
 using sieve::api::guarded;
 using sieve::api::hook_name;
 using sieve::api::parse_flows;
-using sieve::api::parse_hook;
 using sieve::api::parse_pass_or_drop;
 using sieve::api::parse_probation;
 
@@ -35,10 +34,10 @@ sieve::Status set_part(sieve_condition& condition, const std::string& field, con
 bool libsieve_table_new(const char* interface, const char* hook, libsieve_table** table,
                         libsieve_error** error) {
     return guarded(error, {{"interface", interface}, {"table", table}}, [&]() -> sieve::Status {
-        SIEVE_ASSIGN(const std::optional<sieve::kernel::HookPoint> point, parse_hook(hook));
+        SIEVE_ASSIGN(sieve::control::HookName where, hook_name(interface, hook));
         auto made = std::make_unique<libsieve_table>();
-        made->spec.interface = interface;
-        made->spec.point = point.value_or(sieve::kernel::HookPoint::xdp);
+        made->spec.interface = std::move(where.interface);
+        made->spec.point = where.point.value_or(sieve::kernel::HookPoint::xdp);
         *table = made.release();
         return {};
     });
