@@ -118,7 +118,10 @@ int main(int, char** argv) {
         return status.has_value();
     };
     if (!fine(arriving->add("bad", argv[2])) || !fine(arriving->add("seen", argv[3], "count"))) return 1;
-    if (!fine(leaving->add("c2", argv[3])) || !fine(arriving->apply()) || !fine(leaving->apply())) return 2;
+    if (!fine(leaving->add("c2", argv[3])) || !fine(leaving->apply())) return 2;
+    // The one hook with the program is found, and its lists are of destinations.
+    if (!fine(libsieve::add_set(argv[1], "more", argv[2]))) return 12;
+    if (!fine(libsieve::swap_set(argv[1], "more", argv[3])) || !fine(arriving->apply())) return 13;
     // argv[4] lists the interface's own address: no change may drop it, unless it is meant.
     const auto lockout = [](const libsieve::Status& status) {
         return !status && status.error().kind == LIBSIEVE_ERROR_LOCKOUT;
@@ -204,8 +207,8 @@ END
     inside "$IN" "$SIEVE" --json status "$interface" >"$WORK/status"
     jq -e '[.interfaces[] | {hook, sets: [.sets[] | {name, action, keys, key}]}] ==
         [{hook: "xdp", sets: [{name: "bad", action: "drop", keys: 3, key: "src"}]},
-         {hook: "egress", sets: [{name: "c2", action: "drop", keys: 3, key: "dst"}]}]' "$WORK/status" >/dev/null ||
-        fail "in force is: $(cat "$WORK/status")"
+         {hook: "egress", sets: [{name: ("c2", "more"), action: "drop", keys: 3, key: "dst"}]}]' \
+        "$WORK/status" >/dev/null || fail "in force is: $(cat "$WORK/status")"
     # shellcheck disable=SC2046 # flags are words
     g++ -std=c++20 -O1 "$WORK/change.cpp" $(pkg-config --cflags --libs libsieve) -o "$WORK/change"
     "$SIEVE" -q build --kind ddlcbf --seed 1 --bits-per-key 80 -o "$WORK/live.sieve" "$WORK/feed.txt"

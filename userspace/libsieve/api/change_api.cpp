@@ -100,12 +100,15 @@ bool libsieve_add_set(const char* interface, const char* hook, const char* name,
     return guarded(error, {{"interface", interface}, {"name", name}, {"path", path}}, [&]() -> sieve::Status {
         SIEVE_ASSIGN(const std::unique_ptr<Change> change, Change::of(interface, hook, options));
         sieve::control::SetSpec set = set_of(name, path);
-        if (change->where.point == sieve::kernel::HookPoint::egress) set.feed.fields = SIEVE_FIELD_DST;
         SIEVE_ASSIGN(set.action, action_of(change->options));
-        SIEVE_ASSIGN(const std::optional<sieve::control::Position> position, position_of(change->options));
-        SIEVE_TRY(sieve::control::add_set(change->kernel, change->where, set,
-                                          position.value_or(sieve::control::Position{}),
-                                          change->options.force, {}, change->safety));
+        SIEVE_ASSIGN(const std::optional<sieve::control::Position> given, position_of(change->options));
+        const sieve::control::Position position = given.value_or(sieve::control::Position{});
+        SIEVE_ASSIGN(const sieve::kernel::Hook found,
+                     sieve::control::find_ours(change->kernel, change->where, position.other));
+        change->where.point = found.point;
+        if (found.point == sieve::kernel::HookPoint::egress) set.feed.fields = SIEVE_FIELD_DST;
+        SIEVE_TRY(sieve::control::add_set(change->kernel, change->where, set, position, change->options.force,
+                                          {}, change->safety));
         return {};
     });
 }

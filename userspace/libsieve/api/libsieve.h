@@ -316,7 +316,8 @@ struct libsieve_change_options {
 /* Gives a set another action, another place in the order, or both, in one step. */
 LIBSIEVE_API bool libsieve_edit_set(const char* interface, const char* hook, const char* name,
                                     const struct libsieve_change_options* options, libsieve_error** error);
-/* Puts one more set in force, tested before; the last one if no place is given. `options` may be NULL. */
+/* Puts one more set in force, tested before; the last one if no place is given. `path` is read as by
+ * libsieve_table_add(). `options` may be NULL. */
 LIBSIEVE_API bool libsieve_add_set(const char* interface, const char* hook, const char* name,
                                    const char* path, const struct libsieve_change_options* options,
                                    libsieve_error** error);
