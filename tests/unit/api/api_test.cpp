@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <string>
+#include <utility>
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -298,6 +300,81 @@ TEST(Api, ChangesThatMakeNoSense) {
     refused([&](auto* error) {
         return libsieve_insert("eth0", nullptr, "bad", keys, &insertion, nullptr, error);
     });
+    LIBSIEVE_INIT(options);
+    options.probation = 1;
+    refused(
+        [&](auto* error) { return libsieve_delete("eth0", nullptr, "bad", keys, &options, nullptr, error); });
+    libsieve_keys_free(keys);
+}
+
+// What an option asks for is not left out in silence.
+TEST(Api, AFunctionTakesTheOptionsThatFitIt) {
+    using Options = libsieve_change_options;
+    const std::pair<const char*, void (*)(Options&)> members[] = {
+        {"action", [](Options& o) { o.action = "pass"; }},
+        {"before", [](Options& o) { o.before = "other"; }},
+        {"after", [](Options& o) { o.after = "other"; }},
+        {"first", [](Options& o) { o.first = true; }},
+        {"last", [](Options& o) { o.last = true; }},
+        {"keep_counters", [](Options& o) { o.keep_counters = true; }},
+        {"force", [](Options& o) { o.force = true; }},
+        {"allow_lockout", [](Options& o) { o.allow_lockout = true; }},
+        {"probation", [](Options& o) { o.probation = 1; }},
+    };
+    static constexpr const char* interface = "no-such-if0";
+    static libsieve_keys* keys;
+    keys = addresses(1);
+    struct Function {
+        bool (*call)(const Options* options, libsieve_error** error);
+        std::set<std::string> taken;
+    };
+    const Function functions[] = {
+        {[](const Options* o, libsieve_error** e) {
+             return libsieve_edit_set(interface, nullptr, "a", o, e);
+         },
+         {"action", "before", "after", "first", "last", "keep_counters", "force", "allow_lockout",
+          "probation"}},
+        {[](const Options* o, libsieve_error** e) {
+             return libsieve_add_set(interface, nullptr, "a", "list.txt", o, e);
+         },
+         {"action", "before", "after", "first", "last", "force", "allow_lockout", "probation"}},
+        {[](const Options* o, libsieve_error** e) {
+             return libsieve_swap_set(interface, nullptr, "a", "list.txt", o, e);
+         },
+         {"allow_lockout", "probation"}},
+        {[](const Options* o, libsieve_error** e) {
+             return libsieve_remove_set(interface, nullptr, "a", o, e);
+         },
+         {"force", "allow_lockout", "probation"}},
+        {[](const Options* o, libsieve_error** e) {
+             return libsieve_edit_default(interface, nullptr, "pass", o, e);
+         },
+         {"force", "allow_lockout", "probation"}},
+        {[](const Options* o, libsieve_error** e) {
+             return libsieve_edit_replies(interface, nullptr, "pass", 0, o, e);
+         },
+         {"allow_lockout", "probation"}},
+        {[](const Options* o, libsieve_error** e) {
+             return libsieve_delete(interface, nullptr, "a", keys, o, nullptr, e);
+         },
+         {"allow_lockout"}},
+    };
+    for (const Function& function : functions)
+        for (const auto& [name, set] : members) {
+            Options options;
+            LIBSIEVE_INIT(options);
+            set(options);
+            libsieve_error* error = nullptr;
+            EXPECT_FALSE(function.call(&options, &error)); // at least, there is no such interface
+            const int kind = libsieve_error_kind(error);
+            const std::string message = said(error);
+            const bool refused = message.find("expected none but") != std::string::npos;
+            EXPECT_EQ(refused, !function.taken.contains(name)) << name << ": " << message;
+            if (!refused) continue;
+            EXPECT_EQ(kind, LIBSIEVE_ERROR_INVALID);
+            for (const std::string& one : function.taken)
+                EXPECT_NE(message.find(one), std::string::npos) << message;
+        }
     libsieve_keys_free(keys);
 }
 

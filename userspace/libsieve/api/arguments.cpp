@@ -1,12 +1,25 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/api/arguments.hpp"
 
-#include <fmt/core.h>
+#include <algorithm>
+#include <string_view>
 
+#include <fmt/format.h>
+
+#include "libsieve/api/handles.hpp"
 #include "libsieve/control/spec/set_action.hpp"
 #include "libsieve/control/table/replies.hpp"
 
 namespace sieve::api {
+
+namespace {
+
+struct Member {
+    std::string_view name;
+    bool given;
+};
+
+} // namespace
 
 Result<control::HookName> hook_name(const char* interface, const char* hook) {
     control::HookName name;
@@ -20,6 +33,24 @@ Result<control::HookName> hook_name(const char* interface, const char* hook) {
             return invalid_request(fmt::format("hook {}: expected xdp, ingress or egress", hook));
     }
     return name;
+}
+
+Result<libsieve_change_options> change_options(const char* function, const libsieve_change_options* given,
+                                               std::initializer_list<const char*> taken) {
+    SIEVE_ASSIGN(const libsieve_change_options options, at_full_size(given));
+    for (const auto& [name, is_given] : {Member{"action", options.action != nullptr},
+                                         {"before", options.before != nullptr},
+                                         {"after", options.after != nullptr},
+                                         {"first", options.first},
+                                         {"last", options.last},
+                                         {"keep_counters", options.keep_counters},
+                                         {"force", options.force},
+                                         {"allow_lockout", options.allow_lockout},
+                                         {"probation", options.probation != 0}})
+        if (is_given && std::ranges::find(taken, name) == taken.end())
+            return invalid_request(fmt::format("{}: found the option `{}`, expected none but {}", function,
+                                               name, fmt::join(taken, ", ")));
+    return options;
 }
 
 Result<sieve_action> parse_pass_or_drop(const char* what, const char* action) {

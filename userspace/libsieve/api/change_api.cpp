@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,7 +15,7 @@
 #include "libsieve/control/table/replies.hpp"
 #include "libsieve/control/table/swap.hpp"
 
-using sieve::api::at_full_size;
+using sieve::api::change_options;
 using sieve::api::guarded;
 using sieve::api::hook_name;
 using sieve::api::parse_flows;
@@ -61,10 +62,12 @@ sieve::control::SetSpec set_of(const char* name, const char* path) {
 // What a change needs, besides what it changes.
 class Change {
   public:
-    static sieve::Result<std::unique_ptr<Change>> of(const char* interface, const char* hook,
-                                                     const libsieve_change_options* given) {
+    // `taken` are the options of the function, by their names.
+    static sieve::Result<std::unique_ptr<Change>> of(const char* function, const char* interface,
+                                                     const char* hook, const libsieve_change_options* given,
+                                                     std::initializer_list<const char*> taken) {
         auto change = std::make_unique<Change>();
-        SIEVE_ASSIGN(change->options, at_full_size(given));
+        SIEVE_ASSIGN(change->options, change_options(function, given, taken));
         SIEVE_ASSIGN(change->where, hook_name(interface, hook));
         SIEVE_ASSIGN(change->safety.confirm_within, parse_probation(change->options.probation));
         if (!change->options.allow_lockout) change->safety.host = &change->host_;
@@ -85,7 +88,10 @@ class Change {
 bool libsieve_edit_set(const char* interface, const char* hook, const char* name,
                        const libsieve_change_options* options, libsieve_error** error) {
     return guarded(error, {{"interface", interface}, {"name", name}}, [&]() -> sieve::Status {
-        SIEVE_ASSIGN(const std::unique_ptr<Change> change, Change::of(interface, hook, options));
+        SIEVE_ASSIGN(const std::unique_ptr<Change> change,
+                     Change::of("libsieve_edit_set", interface, hook, options,
+                                {"action", "before", "after", "first", "last", "keep_counters", "force",
+                                 "allow_lockout", "probation"}));
         sieve::control::SetEdit edit{.keep_counters = change->options.keep_counters,
                                      .force = change->options.force};
         SIEVE_ASSIGN(edit.action, action_of(change->options));
@@ -98,7 +104,10 @@ bool libsieve_edit_set(const char* interface, const char* hook, const char* name
 bool libsieve_add_set(const char* interface, const char* hook, const char* name, const char* path,
                       const libsieve_change_options* options, libsieve_error** error) {
     return guarded(error, {{"interface", interface}, {"name", name}, {"path", path}}, [&]() -> sieve::Status {
-        SIEVE_ASSIGN(const std::unique_ptr<Change> change, Change::of(interface, hook, options));
+        SIEVE_ASSIGN(const std::unique_ptr<Change> change,
+                     Change::of("libsieve_add_set", interface, hook, options,
+                                {"action", "before", "after", "first", "last", "force", "allow_lockout",
+                                 "probation"}));
         sieve::control::SetSpec set = set_of(name, path);
         SIEVE_ASSIGN(set.action, action_of(change->options));
         SIEVE_ASSIGN(const std::optional<sieve::control::Position> given, position_of(change->options));
@@ -116,7 +125,9 @@ bool libsieve_add_set(const char* interface, const char* hook, const char* name,
 bool libsieve_swap_set(const char* interface, const char* hook, const char* name, const char* path,
                        const libsieve_change_options* options, libsieve_error** error) {
     return guarded(error, {{"interface", interface}, {"name", name}, {"path", path}}, [&]() -> sieve::Status {
-        SIEVE_ASSIGN(const std::unique_ptr<Change> change, Change::of(interface, hook, options));
+        SIEVE_ASSIGN(
+            const std::unique_ptr<Change> change,
+            Change::of("libsieve_swap_set", interface, hook, options, {"allow_lockout", "probation"}));
         SIEVE_TRY(
             sieve::control::swap(change->kernel, change->where, set_of(name, path), {}, change->safety));
         return {};
@@ -135,7 +146,9 @@ bool libsieve_remove(const char* interface, const char* hook, const char* name, 
 bool libsieve_remove_set(const char* interface, const char* hook, const char* name,
                          const libsieve_change_options* options, libsieve_error** error) {
     return guarded(error, {{"interface", interface}, {"name", name}}, [&]() -> sieve::Status {
-        SIEVE_ASSIGN(const std::unique_ptr<Change> change, Change::of(interface, hook, options));
+        SIEVE_ASSIGN(const std::unique_ptr<Change> change,
+                     Change::of("libsieve_remove_set", interface, hook, options,
+                                {"force", "allow_lockout", "probation"}));
         SIEVE_TRY(sieve::control::remove(change->kernel, change->where, name, {}, change->safety,
                                          change->options.force));
         return {};
@@ -145,7 +158,9 @@ bool libsieve_remove_set(const char* interface, const char* hook, const char* na
 bool libsieve_edit_default(const char* interface, const char* hook, const char* action,
                            const libsieve_change_options* options, libsieve_error** error) {
     return guarded(error, {{"interface", interface}, {"action", action}}, [&]() -> sieve::Status {
-        SIEVE_ASSIGN(const std::unique_ptr<Change> change, Change::of(interface, hook, options));
+        SIEVE_ASSIGN(const std::unique_ptr<Change> change,
+                     Change::of("libsieve_edit_default", interface, hook, options,
+                                {"force", "allow_lockout", "probation"}));
         SIEVE_ASSIGN(const sieve_action wanted, parse_pass_or_drop("default", action));
         SIEVE_TRY(sieve::control::edit_default(change->kernel, change->where, wanted, change->options.force,
                                                {}, change->safety));
@@ -156,7 +171,9 @@ bool libsieve_edit_default(const char* interface, const char* hook, const char* 
 bool libsieve_edit_replies(const char* interface, const char* hook, const char* action, uint64_t max_flows,
                            const libsieve_change_options* options, libsieve_error** error) {
     return guarded(error, {{"interface", interface}, {"action", action}}, [&]() -> sieve::Status {
-        SIEVE_ASSIGN(const std::unique_ptr<Change> change, Change::of(interface, hook, options));
+        SIEVE_ASSIGN(
+            const std::unique_ptr<Change> change,
+            Change::of("libsieve_edit_replies", interface, hook, options, {"allow_lockout", "probation"}));
         SIEVE_ASSIGN(const sieve_action wanted, parse_pass_or_drop("replies", action));
         SIEVE_ASSIGN(const sieve::control::WantedFlows flows, parse_flows(wanted, max_flows));
         SIEVE_TRY(

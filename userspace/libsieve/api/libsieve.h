@@ -299,18 +299,19 @@ LIBSIEVE_API bool libsieve_swap(const char* interface, const char* hook, const c
 LIBSIEVE_API bool libsieve_remove(const char* interface, const char* hook, const char* name,
                                   libsieve_error** error);
 
-/* How a change is made. Each function takes the members that fit it; the others must be zero. */
+/* How a change is made. Each member names the functions that take it; for others it must be zero, or they
+ * fail (LIBSIEVE_ERROR_INVALID). */
 struct libsieve_change_options {
     size_t size;
-    const char* action; /* edit, add: as libsieve_table_add() takes it, or "redirect=TARGET" */
-    const char* before; /* edit, add: where the set stands; at most one of these four */
+    const char* action; /* edit_set, add_set: as libsieve_table_add() takes it, or "redirect=TARGET" */
+    const char* before; /* edit_set, add_set: where the set stands; at most one of these four */
     const char* after;
     bool first;
     bool last;
-    bool keep_counters; /* edit: under another action, too, go on with the set's counters */
-    bool force;         /* also if no packet with a key passes any more */
-    bool allow_lockout; /* also if it drops an address that this host lives by */
-    uint32_t probation; /* seconds, as libsieve_table_set_probation() takes them; 0: for good */
+    bool keep_counters; /* edit_set: under another action, too, go on with the set's counters */
+    bool force;         /* edit_set, add_set, remove_set, edit_default: also if no packet with a key passes */
+    bool allow_lockout; /* every function: also if it drops an address that this host lives by */
+    uint32_t probation; /* not delete: seconds, as libsieve_table_set_probation() takes them; 0: for good */
 };
 
 /* Gives a set another action, another place in the order, or both, in one step. */

@@ -14,6 +14,7 @@
 #include "libsieve/feeds/text/key_text.hpp"
 
 using sieve::api::at_full_size;
+using sieve::api::change_options;
 using sieve::api::fill;
 using sieve::api::guarded;
 using sieve::api::hook_name;
@@ -72,7 +73,8 @@ bool libsieve_delete(const char* interface, const char* hook, const char* name, 
                      const libsieve_change_options* options, libsieve_keys_changed* changed,
                      libsieve_error** error) {
     return guarded(error, {{"interface", interface}, {"name", name}, {"keys", keys}}, [&]() -> sieve::Status {
-        SIEVE_ASSIGN(const libsieve_change_options chosen, at_full_size(options));
+        SIEVE_ASSIGN(const libsieve_change_options chosen,
+                     change_options("libsieve_delete", options, {"allow_lockout"}));
         return change(interface, hook, name, *keys, {.change = sieve::KeyChange::erase}, chosen.allow_lockout,
                       changed);
     });
