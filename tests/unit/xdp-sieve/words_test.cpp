@@ -94,6 +94,7 @@ TEST(Remedy, SpeaksOfFlags) {
     };
     expect_says(text(ErrorKind::foreign_program));
     expect_says(text(ErrorKind::no_native_mode));
+    expect_says(text(ErrorKind::foreign_file));
     EXPECT_EQ(text(ErrorKind::bad_input), "it");
     Facts facts;
     facts.interface = "eth0";

@@ -86,6 +86,8 @@ std::string remedy(const Error& error, bool confirms) {
             where(facts));
     case ErrorKind::needs_feed:
         return fmt::format("name the feed that it was built of: {}={},verify=FEED", facts.set, facts.path);
+    case ErrorKind::foreign_file:
+        return "remove it, or use `--force`";
     case ErrorKind::fixed_keys:
         return "change its feed, build and swap (with `build --kind exact`, for single keys, or "
                "`build --kind ddlcbf`, for prefixes too, this once, to insert and delete from then on)";

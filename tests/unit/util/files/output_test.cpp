@@ -50,12 +50,13 @@ class OutputTest : public testing::TestWithParam<Staging> {
         return write_output(folder_ / name, text, numbers, replace, GetParam());
     }
     // The error, which is the same for all ways to write there. Nothing may have changed.
-    void refused(const std::string& name, Replace replace = Replace::ours) const {
+    void refused(const std::string& name, Replace replace = Replace::ours,
+                 ErrorKind kind = ErrorKind::bad_input) const {
         const auto before = names();
         const Status checked = check_output(folder_ / name, numbers, replace);
         const Status written = write(name, "1 2 3 new", replace);
         const auto opened = open_output(folder_ / name, numbers, replace);
-        expect_error(written, ErrorKind::bad_input);
+        expect_error(written, kind);
         if (checked || written || opened) FAIL() << "it was written";
         EXPECT_EQ(checked.error().message, written.error().message);
         EXPECT_EQ(opened.error().message, written.error().message);
@@ -86,7 +87,7 @@ TEST_P(OutputTest, WritesNewNamesAndItsOwn) {
 
 TEST_P(OutputTest, ReplacesNothingElse) {
     file("foreign", "12 3");
-    refused("foreign");
+    refused("foreign", Replace::ours, ErrorKind::foreign_file);
     EXPECT_EQ(text_of("foreign"), "12 3");
     ASSERT_EQ(::mkfifo((folder_ / "fifo").c_str(), 0600), 0);
     fs::create_directory(folder_ / "folder");

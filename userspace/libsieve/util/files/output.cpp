@@ -85,7 +85,8 @@ Result<Target> find_target(const std::string& path, const OutputKind& kind, Repl
     if (replace == Replace::ours) {
         SIEVE_ASSIGN(const bool ours, is_of_kind(path, kind));
         if (!ours)
-            return unwritable(path, fmt::format("the file is no {}; remove it, or use --force", kind.name));
+            return failure(ErrorKind::foreign_file, fmt::format("{}: cannot be written: the file is no {}",
+                                                                printable(path), kind.name));
     }
     const std::unique_ptr<char, decltype(&std::free)> resolved(::realpath(path.c_str(), nullptr), &std::free);
     if (!resolved) return unwritable(path, errno);

@@ -33,8 +33,8 @@ enum class Replace {
 };
 
 // Checks whether write_output() could write there, as far as this can be known beforehand. Refuses an output
-// that is one of the inputs, whatever `replace` says. The error is bad_input and says what prevents the
-// output.
+// that is one of the inputs, whatever `replace` says. The error says what prevents the output: foreign_file
+// if Replace::anything would allow it, else bad_input.
 [[nodiscard]] Status check_output(const std::string& path, const OutputKind& kind, Replace replace,
                                   std::span<const Input> inputs = {});
 
@@ -46,7 +46,7 @@ enum class Staging {
 // Writes the file. The file gets its name only when all of it is on the disk. Until then it has no name, and
 // any earlier file stays, whatever ends the process. If the file system has no O_TMPFILE, or if a file is
 // replaced, the new file has a temporary name for a short time; signals that would end the process wait until
-// that name is gone. Errors are bad_input.
+// that name is gone. Errors are those of check_output().
 [[nodiscard]] Status write_output(const std::string& path, std::span<const char> content,
                                   const OutputKind& kind, Replace replace,
                                   Staging staging = Staging::unnamed);

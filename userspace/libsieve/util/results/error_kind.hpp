@@ -45,6 +45,8 @@ struct ErrorKindFacts {
         return {"bad_input", ErrorGroup::input};
     case ErrorKind::lockout:
         return {"lockout", ErrorGroup::input};
+    case ErrorKind::foreign_file:
+        return {"foreign_file", ErrorGroup::input};
     case ErrorKind::fixed_keys:
         return {"fixed_keys", ErrorGroup::input};
     case ErrorKind::out_of_memory:

@@ -29,6 +29,7 @@ enum class ErrorKind : std::uint8_t {
     // An input is wrong. Nothing was changed.
     bad_input,     // a feed, an image, a capture or a key
     lockout,       // the table would drop an address that this host lives by (facts: interface, set)
+    foreign_file,  // an output would replace a file of another kind
     fixed_keys,    // the set's kind or its verification does not let single keys change (facts: set)
     out_of_memory, // this process could not get the memory
 
