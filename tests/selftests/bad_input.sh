@@ -170,11 +170,11 @@ missing_interface() {
 empty_interface() {
     local before command commands=() line named
     local -a words lines=(
-        "load @ bad=$WORK/good.sieve" "swap @ bad=$WORK/good.sieve" "add @ more=$WORK/good.sieve" "set @ bad action=count"
-        "default @ drop" "replies @ pass" "confirm @" "confirm @ --take-back" "insert @ bad 203.0.113.9"
-        "delete @ bad 203.0.113.1" "expire @" "list @ bad" "remove @ bad" "unload @" "pause @ --config $WORK/no.toml"
-        "resume @ --config $WORK/no.toml" "join @ bad=-" "status @" "stats @ --reset" "events @ --pcap $WORK/no/folder/x"
-        "top @" "explain @ 203.0.113.1"
+        "load @ bad=$WORK/good.sieve" "swap @ bad=$WORK/good.sieve" "add @ more=$WORK/good.sieve" "join @ bad=-"
+        "set @ bad action=count" "default @ drop" "replies @ pass" "confirm @" "confirm @ --take-back" "remove @ bad"
+        "insert @ bad 203.0.113.9" "delete @ bad 203.0.113.1" "expire @" "list @ bad" "unload @" "status @" "top @"
+        "pause @ --config $WORK/no.toml" "resume @ --config $WORK/no.toml" "stats @ --reset" "explain @ 203.0.113.1"
+        "events @ --pcap $WORK/no/folder/x"
     )
     attach
     sieve -q load "$IN_IF" "bad=$WORK/good.sieve"

@@ -9,6 +9,7 @@
 #include "libsieve/api/handles.hpp"
 #include "libsieve/control/spec/set_action.hpp"
 #include "libsieve/control/table/replies.hpp"
+#include "libsieve/kernel/host/interface.hpp"
 
 namespace sieve::api {
 
@@ -25,7 +26,9 @@ Result<control::HookName> hook_name(const char* interface, const char* hook) {
     control::HookName name;
     if (interface != nullptr) {
         if (*interface == '\0') return invalid_request("the name of the interface is empty");
-        name.interface = interface;
+        // Of an alternative name, the one that everybody else compares.
+        const Result<kernel::Interface> found = kernel::find_interface(interface);
+        name.interface = found ? found->name : interface;
     }
     if (hook != nullptr) {
         name.point = kernel::parse_hook_point(hook);
