@@ -142,6 +142,25 @@ plain_tc() {
     [ -z "$(inside "$IN" tc filter show dev "$IN_IF" egress)" ] || fail "a filter is left"
 }
 
+# Policers and shapers set up the queueing discipline `ingress`. It takes filters for egress and asks them about
+# packets that arrive.
+without_egress() {
+    local before
+    fresh
+    inside "$IN" tc qdisc add dev "$IN_IF" ingress
+    echo "$OUT4" >"$WORK/listed"
+    refused_with 4 'instead of a queueing discipline .ingress.,' \
+        sieve load "$IN_IF" --hook egress "c2=$WORK/listed,key=dst"
+    [ -z "$(inside "$IN" tc filter show dev "$IN_IF" ingress)" ] || fail "a filter is left"
+    sieve -q load "$IN_IF" --hook ingress "in=$WORK/bad.sieve"
+    before=$(sieve --json status "$IN_IF")
+    refused 4 sieve load "$IN_IF" --hook egress --replace "c2=$WORK/listed,key=dst"
+    refused 4 sieve load "$IN_IF" --default drop "few=$WORK/listed"
+    [ "$(sieve --json status "$IN_IF")" = "$before" ] || fail "status: $(sieve --json status "$IN_IF")"
+    [ "$(jq -c '[.interfaces[].hook]' <<<"$before")" = '["ingress"]' ] || fail "hooks: $before"
+    sieve -q unload "$IN_IF"
+}
+
 hit_twice() { [ "$(counter_at egress 'sets[0].packets')" -ge 2 ]; }
 
 # through_egress ADDRESS BYTES: transfers data in packets of more than BYTES on average. A set stops the transfer;
@@ -290,6 +309,7 @@ ktap_run "packets that leave are dropped by an egress set" packets_that_leave \
     "XDP, ingress and egress on one interface, each with its own sets" all_hooks \
     "insert, delete, top and events at egress" other_commands \
     "what tc filter add attaches is found by every command" plain_tc \
+    "no egress hook where the queueing discipline is ingress" without_egress \
     "TCP that awaits segmentation is stopped and let go on" segmented \
     "the same beyond 64 KiB" big_tcp \
     "interfaces without an Ethernet header" bare_ip \

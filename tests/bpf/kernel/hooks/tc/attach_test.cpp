@@ -23,6 +23,7 @@
 #include "bpf/images.hpp"
 #include "bpf/own_network.hpp"
 #include "bpf/packet.hpp"
+#include "libsieve/kernel/hooks/noting.hpp"
 #include "libsieve/kernel/hooks/tc/filters.hpp"
 #include "libsieve/kernel/maps/set_table.hpp"
 #include "libsieve/kernel/maps/stats.hpp"
@@ -202,6 +203,35 @@ TEST(TcAttach, APriorityOfAnotherKindIsRefused) {
         EXPECT_NE(refused.error().message.find("priority 50"), std::string::npos) << refused.error().message;
         EXPECT_TRUE(
             attach(hook_of(in, HookPoint::egress), load(HookPoint::egress), {.rank = {.priority = 40}}));
+    });
+}
+
+// The kernel takes a filter for egress there, and asks it about packets that arrive.
+TEST(TcAttach, TheDisciplineIngressHasNoEgressHook) {
+    in_own_network([] {
+        const Interface in = make_veth();
+        ASSERT_TRUE(tc("qdisc add dev in ingress"));
+        const auto refused_at_egress = [&] {
+            const auto refused = attach(hook_of(in, HookPoint::egress), load(HookPoint::egress), {});
+            ASSERT_FALSE(refused);
+            EXPECT_EQ(refused.error().kind, ErrorKind::kernel_refused);
+            EXPECT_NE(refused.error().message.find("instead of a queueing discipline `ingress`"),
+                      std::string::npos)
+                << refused.error().message;
+            EXPECT_FALSE(hook_of(in, HookPoint::egress).ours);
+            EXPECT_TRUE(priorities(in, HookPoint::egress).empty());
+        };
+        refused_at_egress();
+        EXPECT_TRUE(priorities(in, HookPoint::ingress).empty());
+        EXPECT_FALSE(attach_noting(in, value_or_fail(FlowMemory::create(1000))));
+        EXPECT_FALSE(value_or_fail(read_noting(in)));
+        EXPECT_TRUE(priorities(in, HookPoint::ingress).empty());
+        ASSERT_TRUE(attach(hook_of(in, HookPoint::ingress), load(HookPoint::ingress), {}));
+        refused_at_egress();
+        EXPECT_EQ(priorities(in, HookPoint::ingress), std::vector<std::uint32_t>{50});
+        ASSERT_TRUE(detach(hook_of(in, HookPoint::ingress)));
+        ASSERT_TRUE(tc("qdisc del dev in ingress"));
+        EXPECT_TRUE(attach(hook_of(in, HookPoint::egress), load(HookPoint::egress), {}));
     });
 }
 

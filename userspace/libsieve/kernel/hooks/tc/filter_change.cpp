@@ -34,7 +34,13 @@ int add_filter(const Interface& interface, HookPoint point, const NewFilter& fil
     const LogCapture log;
     const auto both = static_cast<bpf_tc_attach_point>(BPF_TC_INGRESS | BPF_TC_EGRESS);
     bpf_tc_hook clsact = libbpf_hook(interface, both);
-    if (const int error = bpf_tc_hook_create(&clsact); error != 0 && error != -EEXIST) return error;
+    const int created = bpf_tc_hook_create(&clsact);
+    if (created != 0 && created != -EEXIST) return created;
+    if (created == -EEXIST && point == HookPoint::egress) {
+        std::string discipline;
+        if (const int error = read_discipline(interface, discipline); error != 0) return -error;
+        if (discipline == only_ingress) return -EOPNOTSUPP;
+    }
     const bpf_tc_hook at = libbpf_hook(interface, libbpf_point(point));
     LIBBPF_OPTS(bpf_tc_opts, options);
     options.prog_fd = filter.program_fd;

@@ -19,7 +19,8 @@ struct NewFilter {
     bool replace = false; // the filter that has this priority and handle
 };
 
-// Adds the filter, and clsact if it is not there yet. Returns 0 or a negative errno value.
+// Adds the filter, and clsact if it is not there yet. Returns 0 or a negative errno value; -EOPNOTSUPP if the
+// interface has the queueing discipline `ingress` instead, and thus no egress hook.
 [[nodiscard]] int add_filter(const Interface& interface, HookPoint point, const NewFilter& filter);
 
 // What a person can do about add_filter()'s error, or an empty text.

@@ -67,24 +67,34 @@ int take_filter(const nlmsghdr* message, void* to) {
     return MNL_CB_OK;
 }
 
-// Lists the filters once. Returns 0 or an errno value; EINTR if the filters changed meanwhile.
-int dump(const Interface& interface, HookPoint point, std::vector<TcFilter>& filters) {
+int take_discipline(const nlmsghdr* message, void* to) {
+    Attributes attributes;
+    if (message->nlmsg_type == RTM_NEWQDISC &&
+        mnl_attr_parse(message, sizeof(tcmsg), attributes.take, &attributes) >= 0)
+        *static_cast<std::string*>(to) = attributes.text(TCA_KIND);
+    return MNL_CB_OK;
+}
+
+// Asks what the interface has under a parent, and has `take` put each answer into `to`. Returns 0 or an errno
+// value; EINTR if what is listed changed meanwhile.
+int ask(const Interface& interface, std::uint32_t parent, std::uint16_t type, std::uint16_t flags,
+        mnl_cb_t take, void* to) {
     const Socket socket(mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC), ::mnl_socket_close);
     if (!socket || mnl_socket_bind(socket.get(), 0, MNL_SOCKET_AUTOPID) < 0) return errno;
     std::array<char, 32768> buffer{}; // the kernel puts no more into one part of a dump
     nlmsghdr* request = mnl_nlmsg_put_header(buffer.data());
-    request->nlmsg_type = RTM_GETTFILTER;
-    request->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+    request->nlmsg_type = type;
+    request->nlmsg_flags = NLM_F_REQUEST | flags;
     request->nlmsg_seq = 1;
     auto* header = static_cast<tcmsg*>(mnl_nlmsg_put_extra_header(request, sizeof(tcmsg)));
     header->tcm_ifindex = static_cast<int>(interface.index);
-    header->tcm_parent = parent_of(point);
+    header->tcm_parent = parent;
     if (mnl_socket_sendto(socket.get(), request, request->nlmsg_len) < 0) return errno;
     for (;;) {
         const ssize_t got = mnl_socket_recvfrom(socket.get(), buffer.data(), buffer.size());
         if (got < 0) return errno;
         const int result = mnl_cb_run(buffer.data(), static_cast<std::size_t>(got), 1,
-                                      mnl_socket_get_portid(socket.get()), take_filter, &filters);
+                                      mnl_socket_get_portid(socket.get()), take, to);
         if (result < 0) return errno;
         if (result == MNL_CB_STOP) return 0;
     }
@@ -92,12 +102,22 @@ int dump(const Interface& interface, HookPoint point, std::vector<TcFilter>& fil
 
 } // namespace
 
+int read_discipline(const Interface& interface, std::string& kind) {
+    // Linux echoes its answer to this request.
+    const int error =
+        ask(interface, TC_H_CLSACT, RTM_GETQDISC, NLM_F_ECHO | NLM_F_ACK, take_discipline, &kind);
+    return error == ENOENT || error == EINVAL ? 0 : error; // there is none
+}
+
 Result<std::vector<TcFilter>> list_filters(const Interface& interface, HookPoint point) {
     constexpr int attempts = 20;
     for (int attempt = 1;; attempt++) {
         std::vector<TcFilter> filters;
-        const int error = dump(interface, point, filters);
-        if (error == 0) return filters;
+        std::string discipline;
+        int error = ask(interface, parent_of(point), RTM_GETTFILTER, NLM_F_DUMP, take_filter, &filters);
+        if (error == 0 && point == HookPoint::egress && !filters.empty())
+            error = read_discipline(interface, discipline);
+        if (error == 0) return discipline == only_ingress ? std::vector<TcFilter>() : filters;
         if (error != EINTR || attempt == attempts)
             return refusal(fmt::format("listing {}'s tc filters", interface.name), error);
     }

@@ -2,6 +2,8 @@
 // The BPF filters at tc's hooks, as rtnetlink lists them, whoever added them.
 #pragma once
 
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "libsieve/kernel/hooks/hook.hpp"
@@ -9,7 +11,15 @@
 
 namespace sieve::kernel::tc {
 
-// All filters, in the order in which they are asked; none if there is no clsact. Only the first chain is
+// A queueing discipline without an egress hook, in the place of clsact. It takes filters for egress all the
+// same, asks them about packets that arrive, and lists its filters for both hooks.
+inline constexpr std::string_view only_ingress = "ingress";
+
+// The kind of the queueing discipline that has the interface's hooks; an empty text if there is none. Returns
+// 0 or an errno value.
+[[nodiscard]] int read_discipline(const Interface& interface, std::string& kind);
+
+// All filters, in the order in which they are asked; none if there is no such hook. Only the first chain is
 // listed: packets reach other chains only if a filter sends them there.
 [[nodiscard]] Result<std::vector<TcFilter>> list_filters(const Interface& interface, HookPoint point);
 
