@@ -942,6 +942,42 @@ probation() {
     no_notes || fail "notes are taken for nobody"
 }
 
+# What a change that was not confirmed in time brought stays until the next change of its table, or until somebody says
+# that replies are dropped, or wants a memory of another size.
+probation_that_runs_out() {
+    tried() {
+        sieve -q "$@" --confirm 1
+        notes || fail "nobody notes flows: $*"
+        await is_taken_back
+    }
+    tried load "$IN_IF" "few=$WORK/nobody" --default drop --allow-lockout
+    sieve -q add "$IN_IF" "few=$WORK/nobody"
+    no_notes || fail "add left the noting program behind"
+    tried replies "$IN_IF" pass --hook xdp
+    sieve replies "$IN_IF" drop | grep -q 'replies drop already' || fail "not dropped already"
+    no_notes || fail "drop left the noting program behind"
+    tried replies "$IN_IF" pass --max-flows 4096
+    sieve replies "$IN_IF" pass --max-flows 8192 >"$WORK/out"
+    grep -q 'a new flow memory holds up to 8,192 flows' "$WORK/out" || fail "$(cat "$WORK/out")"
+    tried replies "$IN_IF" drop
+    sieve -q swap "$IN_IF" "few=$WORK/nobody-else"
+    notes || fail "swap took away what the table that came back needs"
+    # Another hook needs it, or the next change does.
+    sieve -q load "$IN_IF" --hook ingress "few=$WORK/nobody" --replies pass
+    sieve -q replies "$IN_IF" --hook xdp drop
+    tried replies "$IN_IF" --hook xdp pass
+    sieve -q swap "$IN_IF" --hook xdp "few=$WORK/nobody"
+    notes || fail "the other hook lost its noting program"
+    sieve -q unload "$IN_IF" --hook ingress
+    tried replies "$IN_IF" pass
+    sieve -q replies "$IN_IF" pass --confirm 60
+    notes || fail "a new probation has no noting program"
+    sieve -q confirm "$IN_IF"
+    sieve -q unload "$IN_IF"
+    no_notes || fail "the noting program is left behind"
+}
+is_taken_back() { sieve --json status "$IN_IF" | jq -e 'any(.interfaces[]; .taken_back == true)' >/dev/null; }
+
 ktap_run \
     "without replies a default of drop keeps every answer out" no_answer_comes_without \
     "with replies every answer comes, and nothing else" every_answer_comes_with \
@@ -970,4 +1006,5 @@ ktap_run \
     "events and explain tell replies" events_and_explain \
     "what cannot be had is refused, and nothing is changed" refusals \
     "all hooks share one memory, and the last takes it away" several_hooks \
-    "a change of replies on probation" probation
+    "a change of replies on probation" probation \
+    "a probation that runs out leaves nothing behind" probation_that_runs_out

@@ -325,8 +325,11 @@ std::optional<kernel::TableInForce> RealKernel::read_returning(const kernel::Hoo
 }
 
 Status RealKernel::replace_table(const kernel::Hook& hook, const kernel::WantedTable& table) {
-    // A tool other than ours may have attached the program without telling it what packets begin with.
     SIEVE_TRY(refuse_on_probation(*this, hook));
+    // Nobody was there when the time of an unconfirmed change was over. What its replies needed goes now.
+    if (table.replies == SIEVE_ACTION_DROP && read_table(hook).taken_back)
+        static_cast<void>(end_replies(hook.interface));
+    // A tool other than ours may have attached the program without telling it what packets begin with.
     SIEVE_ASSIGN(const sieve_link link, kernel::interface_link(hook.interface));
     hook.instance->control().link = link;
     return kernel::SetTable(*hook.instance).replace(table);
@@ -350,10 +353,15 @@ Result<std::unique_ptr<ReadyReplies>> RealKernel::ready_replies(const kernel::In
     bool other = false;
     SIEVE_ASSIGN(std::optional<kernel::FlowMemory> memory,
                  of_this_version(kernel::FlowMemory::in_force(), other));
+    const auto has_other_size = [&] { return memory && flows.most && memory->max_flows() != *flows.most; };
+    if (has_other_size()) { // perhaps it stayed behind, as in replace_table()
+        for (const kernel::Noting& noting : kernel::all_notings()) SIEVE_TRY(end_replies(noting.interface));
+        SIEVE_ASSIGN(memory, of_this_version(kernel::FlowMemory::in_force(), other));
+    }
     const bool fresh = !memory;
     if (!memory) {
         SIEVE_ASSIGN(memory, kernel::FlowMemory::create(flows.most.value_or(usual_flows())));
-    } else if (flows.most && !flows.if_new && memory->max_flows() != *flows.most) {
+    } else if (!flows.if_new && has_other_size()) {
         return invalid_request(fmt::format("{}: {} flows are asked for, and the flow memory in force, which "
                                            "all interfaces share, is for {}; it "
                                            "gets another size when no interface lets replies pass any more",

@@ -250,5 +250,22 @@ TEST_F(Replies, ProbationKeepsWhatEitherTableNeeds) {
     EXPECT_FALSE(kernel.notes);
 }
 
+// A change that was not confirmed in time leaves them.
+TEST_F(Replies, WhereTheyAreDroppedAlreadyNoNotesStay) {
+    kernel.put("bad");
+    kernel.notes = true;
+    kernel.at_tc[kernel::HookPoint::ingress] = {.ours = true, .program = 50, .table = {}};
+    sieve_action& at_ingress = kernel.at_tc[kernel::HookPoint::ingress].table.replies;
+    at_ingress = pass;
+    const HookName xdp{.interface = "eth0", .point = kernel::HookPoint::xdp};
+    ASSERT_TRUE(edit_replies(kernel, xdp, drop, {}, {}));
+    EXPECT_TRUE(kernel.notes) << "ingress needs them";
+    at_ingress = drop;
+    const auto again = edit_replies(kernel, xdp, drop, {}, {});
+    ASSERT_TRUE(again);
+    EXPECT_FALSE(again->table.changed);
+    EXPECT_FALSE(kernel.notes);
+}
+
 } // namespace
 } // namespace sieve::control

@@ -98,7 +98,11 @@ Result<RepliesEdited> edit_replies(Kernel& kernel, const HookName& name, sieve_a
     RepliesEdited done{.table = {.point = hook.point}, .before = before.replies};
     for (const kernel::SetInForce& set : before.sets) done.table.order.push_back(set.name);
     if (before.replies == action) {
-        if (action == SIEVE_ACTION_DROP) return done;
+        if (action == SIEVE_ACTION_DROP) {
+            // They may have passed on probation, whose time was over.
+            SIEVE_TRY(kernel.end_replies(hook.interface));
+            return done;
+        }
         SIEVE_ASSIGN(const RepliesState state, kernel.read_replies(hook));
         if (state.noting && (!flows.most || (state.memory && state.memory->max_flows == *flows.most)))
             return done;
