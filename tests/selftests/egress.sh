@@ -142,6 +142,34 @@ plain_tc() {
     [ -z "$(inside "$IN" tc filter show dev "$IN_IF" egress)" ] || fail "a filter is left"
 }
 
+# A filter before ours that accepts a packet hides it from ours, and from the noting program.
+filters_before() {
+    fresh
+    inside "$IN" tc qdisc add dev "$IN_IF" clsact
+    inside "$IN" tc filter add dev "$IN_IF" egress prio 10 protocol all bpf da bytecode '1,6 0 0 0,' # TC_ACT_OK
+    sieve load "$IN_IF" --hook egress "c2=$WORK/c2.sieve" 2>"$WORK/err"
+    grep -q "$IN_IF egress: xdp-sieve does not see packets .* accept: bpf, priority 10; .*--priority" "$WORK/err" ||
+        fail "load says $(cat "$WORK/err")"
+    leaving_table | sed 's/^drop/pass/' | leaving
+    sieve status "$IN_IF" | grep -q 'asked first: *bpf, priority 10$' || fail "status: $(sieve status "$IN_IF")"
+    sieve --json status "$IN_IF" |
+        jq -e '.interfaces[0].programs[0] == {"kind": "bpf", "id": null, "name": null, "priority": 10}' >/dev/null ||
+        fail "JSON: $(sieve --json status "$IN_IF")"
+    sieve load "$IN_IF" "bad=$WORK/bad.sieve" --replies pass 2>"$WORK/err"
+    grep -q "$IN_IF egress: the program that notes flows does not .* as replies: bpf, priority 10$" "$WORK/err" ||
+        fail "load says $(cat "$WORK/err")"
+    sieve status "$IN_IF" --hook xdp | grep -q 'before the program that notes flows: bpf, priority 10$' ||
+        fail "status: $(sieve status "$IN_IF")"
+    sieve --json status "$IN_IF" | jq -e '.interfaces[0].flows.filters_before[0].priority == 10' >/dev/null ||
+        fail "JSON: $(sieve --json status "$IN_IF")"
+    # Once ours comes first, its list holds.
+    sieve -q unload "$IN_IF" --hook egress
+    sieve load "$IN_IF" --hook egress --priority 5 "c2=$WORK/c2.sieve" 2>"$WORK/err"
+    [ ! -s "$WORK/err" ] || fail "load says $(cat "$WORK/err")"
+    leaving_table | leaving
+    for hook in xdp egress; do sieve -q unload "$IN_IF" --hook "$hook"; done
+}
+
 # Policers and shapers set up the queueing discipline `ingress`. It takes filters for egress and asks them about
 # packets that arrive.
 without_egress() {
@@ -309,6 +337,7 @@ ktap_run "packets that leave are dropped by an egress set" packets_that_leave \
     "XDP, ingress and egress on one interface, each with its own sets" all_hooks \
     "insert, delete, top and events at egress" other_commands \
     "what tc filter add attaches is found by every command" plain_tc \
+    "filters before ours are shown and warned of" filters_before \
     "no egress hook where the queueing discipline is ingress" without_egress \
     "TCP that awaits segmentation is stopped and let go on" segmented \
     "the same beyond 64 KiB" big_tcp \

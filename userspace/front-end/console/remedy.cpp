@@ -22,6 +22,7 @@ std::string warning_remedy(const control::Warning& warning) {
     switch (warning.kind) {
     case control::WarningKind::no_carrier:
     case control::WarningKind::one_buffer:
+    case control::WarningKind::filters_before_notes:
     case control::WarningKind::changes_undone:
         return {};
     case control::WarningKind::smaller_mtu:
@@ -33,6 +34,8 @@ std::string warning_remedy(const control::Warning& warning) {
     case control::WarningKind::unfinished_checksums:
         return "`-m skb` avoids this, and `ethtool -K IFACE tx off` at the other end makes senders finish "
                "checksums";
+    case control::WarningKind::filters_before:
+        return "after `unload`, `load` with a lower `--priority` puts it before them";
     case control::WarningKind::replies_unasked:
         return fmt::format("`xdp-sieve replies {} drop` drops them, too", where(warning.facts));
     case control::WarningKind::answers_dropped:

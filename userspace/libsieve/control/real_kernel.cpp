@@ -405,10 +405,11 @@ Result<RepliesState> RealKernel::read_replies(const kernel::Hook& hook) {
     memory->sweep();
     state.memory = memory->facts();
     bool other = false;
-    SIEVE_ASSIGN(const std::optional<kernel::Noting> noting,
-                 noting_into(hook.interface, memory->id(), other));
-    if (noting) state.counts = noting->counts;
+    SIEVE_ASSIGN(std::optional<kernel::Noting> noting, noting_into(hook.interface, memory->id(), other));
     state.noting = noting.has_value();
+    if (!noting) return state;
+    state.counts = noting->counts;
+    state.before = std::move(noting->before);
     return state;
 }
 

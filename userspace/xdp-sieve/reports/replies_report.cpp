@@ -7,6 +7,7 @@
 #include "front-end/set_argument.hpp"
 #include "libsieve/control/table/replies.hpp"
 #include "libsieve/util/text/number.hpp"
+#include "xdp-sieve/reports/way_attached.hpp"
 
 namespace sieve::cli {
 
@@ -69,6 +70,9 @@ std::string describe(const control::RepliesState& state, const sieve_counter& re
         text +=
             "  the program that notes flows is missing: answers to new flows are dropped; `xdp-sieve replies "
             "IFACE pass` puts it back\n";
+    if (!state.before.empty())
+        text += fmt::format("  asked before the program that notes flows: {}\n",
+                            kernel::filters_text(state.before));
     if (!state.memory) return text;
     text += fmt::format("  replies pass: {} so far; {} of at most {} remembered ({}), load {:.2f}{}\n",
                         format_counted(replied.packets, "packet"), format_counted(state.memory->used, "note"),
@@ -90,11 +94,9 @@ std::string describe(const control::RepliesState& state, const sieve_counter& re
 }
 
 nlohmann::json to_json(const control::RepliesState& state) {
-    nlohmann::json out = {{"noting", state.noting},
-                          {"begun", state.counts.begun},
-                          {"evicted", state.counts.evicted},
-                          {"refused", state.counts.refused},
-                          {"lost", state.counts.lost}};
+    nlohmann::json out = {{"noting", state.noting},          {"begun", state.counts.begun},
+                          {"evicted", state.counts.evicted}, {"refused", state.counts.refused},
+                          {"lost", state.counts.lost},       {"filters_before", filters_json(state.before)}};
     if (!state.memory) return out;
     out["max_flows"] = state.memory->max_flows;
     out["bytes"] = state.memory->bytes;

@@ -40,13 +40,24 @@ std::string way_attached(const kernel::Hook& hook) {
     return hook.by_load || !hook.speaks_our_version() ? "alone" : "alone, by ip link or another tool";
 }
 
+nlohmann::json filters_json(std::span<const kernel::TcFilter> filters) {
+    nlohmann::json out = nlohmann::json::array();
+    for (const kernel::TcFilter& filter : filters) {
+        nlohmann::json& one = out.emplace_back();
+        one["kind"] = filter.kind;
+        one["id"] = filter.program_id != 0 ? nlohmann::json(filter.program_id) : nullptr;
+        one["name"] = !filter.name.empty() ? nlohmann::json(filter.name) : nullptr;
+        one["priority"] = filter.priority;
+    }
+    return out;
+}
+
 std::string neighbours(const kernel::Hook& hook) {
     std::string text;
     if (hook.filters.size() > 1)
         for (const kernel::TcFilter& filter : hook.filters)
-            text += fmt::format("  asked {:<10} {} (id {}), priority {}\n",
-                                &filter == &hook.filters.front() ? "first:" : "then:", filter.name,
-                                filter.program_id, filter.priority);
+            text += fmt::format("  asked {:<10} {}\n", &filter == &hook.filters.front() ? "first:" : "then:",
+                                kernel::filter_text(filter));
     if (!hook.behind_dispatcher()) return text;
     for (const kernel::DispatchedProgram& member : hook.members)
         text += fmt::format("  asked {:<10} {} (id {}), {}\n",
@@ -61,10 +72,7 @@ void add_way_attached(nlohmann::json& out, const kernel::Hook& hook) {
         hook.speaks_our_version() ? nlohmann::json(hook.by_load ? "load" : "other") : nullptr;
     if (const kernel::TcFilter* ours = hook.filter(); ours != nullptr) {
         out["priority"] = ours->priority;
-        out["programs"] = nlohmann::json::array();
-        for (const kernel::TcFilter& filter : hook.filters)
-            out["programs"].push_back(
-                {{"id", filter.program_id}, {"name", filter.name}, {"priority", filter.priority}});
+        out["programs"] = filters_json(hook.filters);
     }
     if (!hook.behind_dispatcher()) return;
     add_rank(out, hook.rank());

@@ -2,6 +2,7 @@
 // How our program is attached to an interface and which programs share it, in words and as JSON.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -18,8 +19,11 @@ namespace sieve::cli {
 // "alone, by ip link or another tool", or "behind libxdp's dispatcher, priority 50, chain pass".
 [[nodiscard]] std::string way_attached(const kernel::Hook& hook);
 
-// The programs that share the hook, ours included, in the order in which they are asked. One indented line
-// for each; empty if ours is alone.
+// Filters of tc in their order, each with "kind", "priority", and "id" and "name" of its BPF program or null.
+[[nodiscard]] nlohmann::json filters_json(std::span<const kernel::TcFilter> filters);
+
+// The programs and filters that share the hook, ours included, in the order in which they are asked. One
+// indented line for each; empty if ours is alone.
 [[nodiscard]] std::string neighbours(const kernel::Hook& hook);
 
 // Adds "dispatcher" (whether our program is behind one) and "attached_by". Behind a dispatcher, also adds

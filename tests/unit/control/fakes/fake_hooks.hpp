@@ -75,6 +75,7 @@ class FakeHooks : public virtual control::Hooks, public FakeInterfaces {
         bool other_version = false;
         kernel::Mode mode = kernel::Mode::native;
         std::uint32_t program = 0;
+        std::vector<kernel::TcFilter> filters; // at tc
         kernel::TableInForce table;
         kernel::TableInForce returning; // while a change is on probation: what comes back
         kernel::Stats stats{};
@@ -135,6 +136,7 @@ class FakeHooks : public virtual control::Hooks, public FakeInterfaces {
         if (interface.name != "eth0") return hook;
         const HookContent& there = at(point);
         hook.mode = there.mode;
+        hook.filters = there.filters;
         const auto program = [&](const char* name) {
             return kernel::Program{.id = there.program, .name = name, .fd = UniqueFd()};
         };

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "libsieve/control/access/replies.hpp"
 #include "unit/control/fakes/fake_hooks.hpp"
@@ -12,7 +13,8 @@ namespace sieve::test {
 
 class FakeReplies : public virtual control::Replies, public virtual FakeHooks {
   public:
-    std::uint64_t memory_flows = 0; // of the flow memory; 0: there is none
+    std::uint64_t memory_flows = 0;             // of the flow memory; 0: there is none
+    std::vector<kernel::TcFilter> before_notes; // filters that are asked before the noting program
 
     Result<std::unique_ptr<control::ReadyReplies>> ready_replies(const kernel::Interface&,
                                                                  const control::WantedFlows& flows) override {
@@ -43,7 +45,7 @@ class FakeReplies : public virtual control::Replies, public virtual FakeHooks {
         return {};
     }
     Result<control::RepliesState> read_replies(const kernel::Hook&) override {
-        control::RepliesState state{.noting = notes};
+        control::RepliesState state{.noting = notes, .before = before_notes};
         if (memory_flows != 0)
             state.memory = kernel::FlowMemoryFacts{.max_flows = memory_flows, .entries = 1};
         return state;

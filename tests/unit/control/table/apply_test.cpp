@@ -181,6 +181,27 @@ TEST_F(Apply, UnreadablePacketsAreDroppedIfNothingElseIsSaid) {
     EXPECT_EQ(kernel.running.table.unreadable, SIEVE_ACTION_PASS);
 }
 
+// Those behind ours see only what it passes, and are nobody's concern.
+TEST_F(Apply, FiltersThatAreAskedBeforeAreWarnedOf) {
+    auto& there = kernel.at_tc[kernel::HookPoint::egress];
+    there.ours = true;
+    there.program = 50;
+    there.filters = {{.priority = 10, .kind = "flower"},
+                     {.priority = 50, .kind = "bpf", .program_id = 50, .name = "sieve_egress"},
+                     {.priority = 60, .kind = "u32"}};
+    TableSpec spec = table({bad()});
+    spec.point = kernel::HookPoint::egress;
+    const auto warned = apply(kernel, spec, {});
+    ASSERT_TRUE(warned) << warned.error().message;
+    ASSERT_EQ(warned->warnings.size(), 1U);
+    EXPECT_EQ(warned->warnings[0].kind, WarningKind::filters_before);
+    expect_says(warned->warnings[0]);
+    there.filters.erase(there.filters.begin());
+    const auto silent = apply(kernel, spec, {});
+    ASSERT_TRUE(silent) << silent.error().message;
+    EXPECT_TRUE(silent->warnings.empty());
+}
+
 TEST_F(Apply, AForeignProgramIsRefusedBeforeAnyWork) {
     kernel.running = {.foreign = true, .program = 17, .table = {}};
     const Error error = refused(table({bad()}), ErrorKind::foreign_program);

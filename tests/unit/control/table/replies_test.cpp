@@ -8,6 +8,7 @@
 #include "libsieve/control/table/unload.hpp"
 #include "unit/control/fake_kernel.hpp"
 #include "unit/control/files.hpp"
+#include "unit/messages.hpp"
 
 namespace sieve::control {
 namespace {
@@ -124,6 +125,27 @@ TEST_F(Replies, ADefaultThatDropsAnswersIsWarnedOf) {
     ASSERT_TRUE(done) << done.error().message;
     EXPECT_TRUE(has(done->warnings, WarningKind::answers_dropped));
     EXPECT_FALSE(kernel.notes);
+}
+
+// A filter that ends the classification hides flows from the noting program.
+TEST_F(Replies, FiltersBeforeTheNotesAreWarnedOf) {
+    kernel.before_notes = {{.priority = 10, .kind = "flower"},
+                           {.priority = 20, .kind = "bpf", .program_id = 17, .name = "foreigner"}};
+    TableSpec spec = table();
+    spec.replies = drop;
+    const auto without = apply(kernel, spec, {});
+    ASSERT_TRUE(without) << without.error().message;
+    EXPECT_FALSE(has(without->warnings, WarningKind::filters_before_notes));
+    const auto on = edit_replies(kernel, eth0, pass, {}, {});
+    ASSERT_TRUE(on) << on.error().message;
+    ASSERT_FALSE(on->table.warnings.empty());
+    EXPECT_EQ(on->table.warnings.back().kind, WarningKind::filters_before_notes);
+    expect_says(on->table.warnings.back());
+    spec.replies = pass;
+    const auto loaded = apply(kernel, spec, {});
+    ASSERT_TRUE(loaded) << loaded.error().message;
+    EXPECT_TRUE(has(loaded->warnings, WarningKind::filters_before_notes));
+    EXPECT_FALSE(has(loaded->warnings, WarningKind::filters_before));
 }
 
 TEST_F(Replies, WithoutNotesNothingIsChanged) {

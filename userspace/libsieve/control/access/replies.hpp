@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "libsieve/control/spec/table_spec.hpp"
 #include "libsieve/kernel/hooks/attach.hpp"
@@ -41,6 +42,8 @@ struct RepliesState {
     bool noting = false;
     std::optional<kernel::FlowMemoryFacts> memory{};
     sieve_note_counts counts{}; // of the noting program
+    // Others' filters that are asked before it. It does not see the packets that they accept.
+    std::vector<kernel::TcFilter> before{};
 };
 
 class Replies {

@@ -20,6 +20,8 @@ enum class WarningKind : std::uint8_t {
     prefix_allowlist,     // false positives of prefixes pass, and nothing rejects them (facts: set)
     replies_unasked,      // answers to this host's flows pass, since the default is drop (facts: interface)
     answers_dropped,      // answers to this host's flows are dropped by default (facts: interface)
+    filters_before,       // others' filters of tc are asked before our program (facts: interface)
+    filters_before_notes, // likewise before the program that notes flows (facts: interface)
     changes_undone,       // single keys had changed, and went with the filter before (facts: set)
 };
 

@@ -158,6 +158,14 @@ Result<std::optional<Joined>> join(Kernel& kernel, kernel::HookPoint point, std:
     return std::optional<Joined>(std::move(joined));
 }
 
+Warning filters_before(const kernel::Hook& hook) {
+    const char* const point = kernel::hook_point_name(hook.point);
+    return {.kind = WarningKind::filters_before,
+            .message = fmt::format("{} {}: xdp-sieve does not see packets that filters before it accept: {}",
+                                   hook.interface.name, point, kernel::filters_text(hook.filters_before())),
+            .facts = {.interface = hook.interface.name, .hooks = {point}}};
+}
+
 kernel::DispatcherRank rank_of(const TableSpec& spec) {
     kernel::DispatcherRank rank;
     if (spec.priority) rank.priority = *spec.priority;
@@ -257,8 +265,9 @@ Result<Applied> PreparedApply::commit() {
         for (Warning& warning : allowlist_warnings(prepared_.sets, applied.table))
             applied.warnings.push_back(std::move(warning));
         for (Warning& warning :
-             replies_warnings(interface_.name, spec_.point, applied.table, spec_.replies.has_value()))
+             replies_warnings(*kernel_, applied.hook, applied.table, spec_.replies.has_value()))
             applied.warnings.push_back(std::move(warning));
+        if (!applied.hook.filters_before().empty()) applied.warnings.push_back(filters_before(applied.hook));
         for (Warning& warning : undone) applied.warnings.push_back(std::move(warning));
         return {};
     });

@@ -97,8 +97,7 @@ Result<TableChanged> PreparedTable::commit() {
     for (Warning& warning : allowlist_warnings(prepared_.sets, wanted_))
         warnings.push_back(std::move(warning));
     if (before.replies != wanted_.replies || before.default_action != wanted_.default_action)
-        for (Warning& warning :
-             replies_warnings(hook_.interface.name, hook_.point, wanted_, spec.replies.has_value()))
+        for (Warning& warning : replies_warnings(*kernel_, hook_, wanted_, spec.replies.has_value()))
             warnings.push_back(std::move(warning));
     return TableChanged{.hook = std::move(hook_),
                         .warnings = std::move(warnings),

@@ -247,7 +247,7 @@ Result<DefaultEdited> edit_default(Kernel& kernel, const HookName& name, sieve_a
     SIEVE_TRY(
         refuse_lockout(kernel, hook.interface.name, hook.point, {.table = table, .before = &before}, safety));
     SIEVE_ASSIGN(done.table, put(kernel, hook, table));
-    done.table.warnings = replies_warnings(hook.interface.name, hook.point, table, !unasked);
+    done.table.warnings = replies_warnings(kernel, hook, table, !unasked);
     return done;
 }
 

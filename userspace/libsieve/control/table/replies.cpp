@@ -40,24 +40,35 @@ sieve_action replies_of(const TableSpec& spec, const kernel::TableInForce* now) 
     return now != nullptr && now->default_action == SIEVE_ACTION_DROP ? now->replies : SIEVE_ACTION_PASS;
 }
 
-std::vector<Warning> replies_warnings(const std::string& interface, kernel::HookPoint point,
+std::vector<Warning> replies_warnings(Replies& kernel, const kernel::Hook& hook,
                                       const kernel::WantedTable& table, bool asked) {
-    if (table.default_action != SIEVE_ACTION_DROP || point == kernel::HookPoint::egress) return {};
-    const std::string place = fmt::format("{} {}", interface, kernel::hook_point_name(point));
-    if (table.replies == SIEVE_ACTION_DROP)
-        return {
-            {.kind = WarningKind::answers_dropped,
-             .message = fmt::format("{}: the default drops answers to what this host begins, too: of names, "
-                                    "time, updates and leases",
-                                    place),
-             .facts = {.interface = interface, .hooks = {kernel::hook_point_name(point)}}}};
-    if (asked) return {};
-    return {
-        {.kind = WarningKind::replies_unasked,
-         .message = fmt::format("{}: answers to what this host begins pass, since the default is drop and "
-                                "nothing else was said",
-                                place),
-         .facts = {.interface = interface, .hooks = {kernel::hook_point_name(point)}}}};
+    std::vector<Warning> warnings;
+    const auto warn = [&](WarningKind kind, std::string message) {
+        warnings.push_back(
+            {kind,
+             std::move(message),
+             {.interface = hook.interface.name, .hooks = {kernel::hook_point_name(hook.point)}}});
+    };
+    const bool pass = table.replies == SIEVE_ACTION_PASS;
+    if (table.default_action == SIEVE_ACTION_DROP && hook.point != kernel::HookPoint::egress) {
+        const std::string place =
+            fmt::format("{} {}", hook.interface.name, kernel::hook_point_name(hook.point));
+        if (!pass)
+            warn(WarningKind::answers_dropped,
+                 place + ": the default drops answers to what this host begins, too: of names, time, updates "
+                         "and leases");
+        else if (!asked)
+            warn(WarningKind::replies_unasked,
+                 place + ": answers to what this host begins pass, since the default is drop and nothing "
+                         "else was said");
+    }
+    if (!pass) return warnings;
+    if (const Result<RepliesState> state = kernel.read_replies(hook); state && !state->before.empty())
+        warn(WarningKind::filters_before_notes,
+             fmt::format("{} egress: the program that notes flows does not see packets that filters before "
+                         "it accept, so answers to these are not known as replies: {}",
+                         hook.interface.name, kernel::filters_text(state->before)));
+    return warnings;
 }
 
 Result<std::optional<RepliesMade>> replace_table(Kernel& kernel, const kernel::Hook& hook,
@@ -117,7 +128,7 @@ Result<RepliesEdited> edit_replies(Kernel& kernel, const HookName& name, sieve_a
     done.table.milliseconds =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     done.table.changed = true;
-    done.table.warnings = replies_warnings(hook.interface.name, hook.point, table, true);
+    done.table.warnings = replies_warnings(kernel, hook, table, true);
     return done;
 }
 

@@ -37,9 +37,10 @@ namespace sieve::control {
 // default is in force already: then it is what is in force.
 [[nodiscard]] sieve_action replies_of(const TableSpec& spec, const kernel::TableInForce* now);
 
-// What an operator should know about a table's replies: that nobody asked for them and they are on, or that
-// the default drops what answers this host.
-[[nodiscard]] std::vector<Warning> replies_warnings(const std::string& interface, kernel::HookPoint point,
+// What an operator should know about the replies of a table in force: that nobody asked for them and they are
+// on, that the default drops what answers this host, or that filters of tc hide flows from the noting
+// program.
+[[nodiscard]] std::vector<Warning> replies_warnings(Replies& kernel, const kernel::Hook& hook,
                                                     const kernel::WantedTable& table, bool asked);
 
 // Puts a table in force where our program runs, with all that its replies need; takes away what nobody needs

@@ -3,7 +3,7 @@
 
 #include <fcntl.h>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace sieve::kernel {
 
@@ -29,6 +29,11 @@ const TcFilter* Hook::filter() const {
     for (const TcFilter& filter : filters)
         if (ours && filter.program_id == ours->id) return &filter;
     return nullptr;
+}
+
+std::span<const TcFilter> Hook::filters_before() const {
+    const TcFilter* const own = filter();
+    return own == nullptr ? std::span<const TcFilter>() : std::span(filters.data(), own);
 }
 
 Status recognise(Hook& hook, const Program& program) {
@@ -71,6 +76,18 @@ Status refuse_unless_ours(const Hook& hook) {
 
 std::string program_text(const Program& program) {
     return fmt::format("{} (id {})", program.name.empty() ? "without a name" : program.name, program.id);
+}
+
+std::string filter_text(const TcFilter& filter) {
+    const std::string& name = filter.name.empty() ? filter.kind : filter.name;
+    const std::string id = filter.program_id == 0 ? "" : fmt::format(" (id {})", filter.program_id);
+    return fmt::format("{}{}, priority {}", name, id, filter.priority);
+}
+
+std::string filters_text(std::span<const TcFilter> filters) {
+    std::vector<std::string> texts;
+    for (const TcFilter& filter : filters) texts.push_back(filter_text(filter));
+    return fmt::format("{}", fmt::join(texts, ", then "));
 }
 
 tl::unexpected<Error> foreign_program(const Hook& hook, const std::string& what) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,13 +23,15 @@ enum class Mode { native, skb, offload };
 // "native", "skb" or "offload".
 [[nodiscard]] const char* mode_name(Mode mode);
 
-// One BPF filter at a hook of tc. Filters are asked in the order of their priorities, the lower number first.
+// A BPF filter at a hook of tc, or all filters of another kind that share a priority. Filters are asked in
+// the order of their priorities, the lower number first.
 struct TcFilter {
     std::uint32_t priority = 0;
-    std::uint32_t handle = 0;
-    std::uint32_t program_id = 0;
-    std::string name;           // as its owner named it
-    bool direct_action = false; // the program's return value is the verdict
+    std::string kind{};           // "bpf", "flower", "u32" and so on
+    std::uint32_t handle = 0;     // 0: of another kind
+    std::uint32_t program_id = 0; // 0: of another kind, or classic BPF
+    std::string name{};           // as the owner of a BPF filter named it
+    bool direct_action = false;   // the program's return value is the verdict
 };
 
 // The state of one hook of an interface. At tc any number of programs live side by side, and what others have
@@ -44,7 +47,7 @@ struct Hook {
     bool by_load = false;             // `ours` was attached by `load`, and not by ip link or another tool
     std::vector<DispatchedProgram>
         members;                   // behind the dispatcher, if it is in use, in their order; ours, too
-    std::vector<TcFilter> filters; // all BPF filters at tc's hook, in their order; ours, too
+    std::vector<TcFilter> filters; // all filters at tc's hook, in their order; ours, too
 
     [[nodiscard]] bool foreign() const { return attached && !ours; }
     [[nodiscard]] bool speaks_our_version() const { return ours && other_version.empty(); }
@@ -53,6 +56,8 @@ struct Hook {
     [[nodiscard]] std::optional<DispatcherRank> rank() const;
     // Our filter at tc's hook.
     [[nodiscard]] const TcFilter* filter() const;
+    // Those that are asked before it. It does not see the packets that they accept.
+    [[nodiscard]] std::span<const TcFilter> filters_before() const;
 };
 
 // Nothing if our program runs at the hook and speaks our version; else an error of kind not_attached or
@@ -61,6 +66,12 @@ struct Hook {
 
 // "NAME (id 17)"
 [[nodiscard]] std::string program_text(const Program& program);
+
+// "flower, priority 10", or of a BPF program "NAME (id 17), priority 10".
+[[nodiscard]] std::string filter_text(const TcFilter& filter);
+
+// The same of several, one after the other.
+[[nodiscard]] std::string filters_text(std::span<const TcFilter> filters);
 
 // The error of a hook that somebody else's program holds: "eth0 runs WHAT".
 [[nodiscard]] tl::unexpected<Error> foreign_program(const Hook& hook, const std::string& what);

@@ -114,7 +114,8 @@ struct Found {
     TcFilter filter;
     NoteMaps maps;
     std::uint32_t magic = 0;
-    sieve_note_control control{}; // only of this version
+    sieve_note_control control{};   // only of this version
+    std::vector<TcFilter> before{}; // filters that are neither this one nor ours
     [[nodiscard]] bool is_ours() const { return magic == SIEVE_FLOW_MAGIC && filter.direct_action; }
     // Of any version: all but the last byte of the magic number are the same.
     [[nodiscard]] bool is_known() const { return ((magic ^ SIEVE_FLOW_MAGIC) & 0xffffffU) == 0; }
@@ -122,13 +123,19 @@ struct Found {
 
 Result<std::optional<Found>> find(const Interface& interface) {
     SIEVE_ASSIGN(const std::vector<TcFilter> filters, tc::list_filters(interface, HookPoint::egress));
+    std::vector<TcFilter> before;
     for (const TcFilter& filter : filters) {
         const Result<Program> program = open_program(filter.program_id);
+        if (program && program->name == SIEVE_PROGRAM_EGRESS) continue;
+        before.push_back(filter);
         if (!program || program->name != SIEVE_PROGRAM_NOTE) continue; // or it has gone meanwhile
         SIEVE_ASSIGN(NoteMaps maps, maps_of(program->fd.get()));
         Found found{filter, std::move(maps)};
         SIEVE_TRY(read_control(found.maps, found.magic, found.control));
-        if (found.is_known()) return found; // else somebody else's, of the same name
+        if (!found.is_known()) continue; // somebody else's, of the same name
+        before.pop_back();
+        found.before = std::move(before);
+        return found;
     }
     return std::nullopt;
 }
@@ -156,8 +163,12 @@ std::uint64_t ports_word(const Ports& ports) {
 
 Result<Noting> noting_of(const Interface& interface, const Found& found) {
     SIEVE_ASSIGN(const sieve_note_counts counts, read_counts(found.maps));
-    return Noting{interface, found.filter, found.control.memory_id, counts,
-                  ports_word({found.control.first_port, found.control.last_port})};
+    return Noting{interface,
+                  found.filter,
+                  found.control.memory_id,
+                  counts,
+                  ports_word({found.control.first_port, found.control.last_port}),
+                  found.before};
 }
 
 Result<NoteSkeleton> load(const Interface& interface) {

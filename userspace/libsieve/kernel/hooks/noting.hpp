@@ -27,6 +27,8 @@ struct Noting {
     std::uint32_t memory_id = 0; // the flow memory's map; 0: none
     sieve_note_counts counts{};  // since it was attached, summed over the CPUs
     std::uint64_t own_ports = 0; // as tell_own_ports() last wrote them
+    // Others' filters that are asked before it. It does not see the packets that they accept.
+    std::vector<TcFilter> before{};
 };
 
 // The noting program of an interface in this version's layout; nothing if there is none. Error other_version:

@@ -145,6 +145,29 @@ TEST(TcAttach, OtherFiltersStay) {
         });
 }
 
+// All filters of another kind than BPF that share a priority are one.
+TEST(TcAttach, FiltersOfEveryKindAreListed) {
+    in_own_network([] {
+        const Interface in = make_veth();
+        ASSERT_TRUE(tc("qdisc add dev in clsact"));
+        ASSERT_TRUE(tc("filter add dev in egress pref 5 protocol all bpf da bytecode '1,6 0 0 0,'"));
+        for (const char* match : {"ip dst 10.0.0.1", "ip dst 10.0.0.2"})
+            ASSERT_TRUE(tc(fmt::format("filter add dev in egress pref 7 protocol ip u32 match {}", match)));
+        ASSERT_TRUE(tc("filter add dev in egress pref 60 protocol all u32 match u32 0 0"));
+        ASSERT_TRUE(attach(hook_of(in, HookPoint::egress), load(HookPoint::egress), {}));
+        const Hook hook = hook_of(in, HookPoint::egress);
+        std::vector<std::string> found;
+        for (const TcFilter& filter : hook.filters)
+            found.push_back(fmt::format("{} {} {}", filter.kind, filter.priority, filter.program_id != 0));
+        EXPECT_EQ(found,
+                  (std::vector<std::string>{"bpf 5 false", "u32 7 false", "bpf 50 true", "u32 60 false"}));
+        EXPECT_EQ(filters_text(hook.filters_before()), "bpf, priority 5, then u32, priority 7");
+        const FlowMemory memory = value_or_fail(FlowMemory::create(1000));
+        EXPECT_EQ(filters_text(value_or_fail(attach_noting(in, memory)).before),
+                  "bpf, priority 5, then u32, priority 7, then u32, priority 60");
+    });
+}
+
 TEST(TcAttach, WhatTheTcToolAttachedIsFoundAndTakenAway) {
     const auto object = std::filesystem::absolute("build/xdp_sieve_tc.bpf.o");
     ASSERT_TRUE(std::filesystem::exists(object)) << "run from the project's folder";

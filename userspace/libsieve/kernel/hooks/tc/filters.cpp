@@ -51,19 +51,21 @@ int take_filter(const nlmsghdr* message, void* to) {
     if (message->nlmsg_type != RTM_NEWTFILTER ||
         mnl_attr_parse(message, sizeof(*header), attributes.take, &attributes) < 0)
         return MNL_CB_OK;
-    // The first message of each priority describes the priority itself and has no handle.
-    if (attributes.text(TCA_KIND) != "bpf" || attributes.of[TCA_OPTIONS] == nullptr ||
-        attributes.number(TCA_CHAIN) != 0)
-        return MNL_CB_OK;
-    Attributes bpf;
-    mnl_attr_parse_nested(attributes.of[TCA_OPTIONS], bpf.take, &bpf);
-    if (bpf.of[TCA_BPF_ID] == nullptr) return MNL_CB_OK;
-    static_cast<std::vector<TcFilter>*>(to)->push_back(
-        {.priority = TC_H_MAJ(header->tcm_info) >> 16,
-         .handle = header->tcm_handle,
-         .program_id = bpf.number(TCA_BPF_ID),
-         .name = std::string(bpf.text(TCA_BPF_NAME)),
-         .direct_action = (bpf.number(TCA_BPF_FLAGS) & TCA_BPF_FLAG_ACT_DIRECT) != 0});
+    // The first message of each priority describes the priority itself: it has neither a handle nor options.
+    // That is enough of other kinds, whose filters the next messages describe.
+    TcFilter filter{.priority = TC_H_MAJ(header->tcm_info) >> 16,
+                    .kind = std::string(attributes.text(TCA_KIND)),
+                    .handle = header->tcm_handle};
+    const nlattr* const options = attributes.of[TCA_OPTIONS];
+    if (attributes.number(TCA_CHAIN) != 0 || (filter.kind == "bpf") != (options != nullptr)) return MNL_CB_OK;
+    if (options != nullptr) {
+        Attributes bpf;
+        mnl_attr_parse_nested(options, bpf.take, &bpf);
+        filter.program_id = bpf.number(TCA_BPF_ID);
+        filter.name = bpf.text(TCA_BPF_NAME);
+        filter.direct_action = (bpf.number(TCA_BPF_FLAGS) & TCA_BPF_FLAG_ACT_DIRECT) != 0;
+    }
+    static_cast<std::vector<TcFilter>*>(to)->push_back(std::move(filter));
     return MNL_CB_OK;
 }
 
@@ -130,7 +132,7 @@ Result<Hook> read_hook(const Interface& interface, HookPoint point) {
     SIEVE_ASSIGN(hook.filters, list_filters(interface, point));
     for (const TcFilter& filter : hook.filters) {
         Result<Program> program = open_program(filter.program_id);
-        if (!program) continue; // the program has gone meanwhile
+        if (!program) continue; // it is of another kind, or has gone meanwhile
         SIEVE_TRY(recognise(hook, *program));
         if (!hook.ours) continue;
         hook.attached = std::move(*program);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The BPF filters at tc's hooks, as rtnetlink lists them, whoever added them.
+// The filters at tc's hooks, as rtnetlink lists them, whoever added them.
 #pragma once
 
 #include <string>
