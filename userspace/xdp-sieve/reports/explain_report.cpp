@@ -79,7 +79,8 @@ Result<ExplainedKey> explain_key(const std::string& interface, const std::string
     control::RealKernel kernel;
     SIEVE_ASSIGN(const kernel::Hook found, control::find_ours(kernel, name));
     ExplainedKey explained;
-    explained.hook = hook_title(found.interface.name, found.point);
+    explained.interface = found.interface.name;
+    explained.point = found.point;
     if (fields.empty()) {
         SIEVE_ASSIGN(const control::TableStatus table, control::read_table_status(kernel, found));
         SIEVE_ASSIGN(explained.fields, control::fields_of_text(table, text));
@@ -104,7 +105,8 @@ Result<std::optional<Searched>> search_list(const ExplainedKey& explained,
 nlohmann::ordered_json explanation_json(const ExplainedKey& explained,
                                         const std::optional<Searched>& searched) {
     const control::Explanation& explanation = explained.explanation;
-    nlohmann::ordered_json out = {{"hook", explained.hook},
+    nlohmann::ordered_json out = {{"interface", explained.interface},
+                                  {"hook", kernel::hook_point_name(explained.point)},
                                   {"key", format_key(explained.key, explained.fields)},
                                   {"fields", format_fields(explained.fields)},
                                   {"set", nullptr},
@@ -145,13 +147,14 @@ nlohmann::ordered_json explanation_json(const ExplainedKey& explained,
 void print_explanation(const ExplainedKey& explained, const std::optional<Searched>& searched) {
     const control::Explanation& explanation = explained.explanation;
     const std::string key = format_key(explained.key, explained.fields);
+    const std::string where = hook_title(explained.interface, explained.point);
     if (explanation.decided_by) {
         const control::SetAnswer& answer = explanation.sets[*explanation.decided_by];
-        print_out("{} at {}: set {} decides ({})\n", key, explained.hook, answer.status.set.name,
+        print_out("{} at {}: set {} decides ({})\n", key, where, answer.status.set.name,
                   describe_action(action_of(answer)));
         print_out("  {}\n", reason_text(answer, searched));
     } else {
-        print_out("{} at {}: no set decides, so the default does ({})\n", key, explained.hook,
+        print_out("{} at {}: no set decides, so the default does ({})\n", key, where,
                   action_name(explanation.default_action));
     }
     if (!explained.origin.empty()) print_out("  of {}\n", fmt::join(explained.origin, ", "));

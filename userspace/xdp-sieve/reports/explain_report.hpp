@@ -15,7 +15,8 @@
 namespace sieve::cli {
 
 struct ExplainedKey {
-    std::string hook; // its title
+    std::string interface {};
+    kernel::HookPoint point = kernel::HookPoint::xdp;
     sieve_key key{};
     std::uint32_t fields = 0;
     control::Explanation explanation;

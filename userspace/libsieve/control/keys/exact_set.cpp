@@ -149,8 +149,10 @@ Result<Sorted> sort_out(const OpenTable& open, const Wanted& wanted, const KeyRe
             sorted.rebuilt.add(key);
             sorted.later_ends += earlier.has(key) ? 0 : 1;
         } else {
-            if (end > *now) SIEVE_TRY(open.table->set_end(key, end));
-            changed.other_end += earlier.has(key) ? 0 : 1;
+            if (end > *now) {
+                SIEVE_TRY(open.table->set_end(key, end));
+                changed.other_end += earlier.has(key) ? 0 : 1;
+            }
             changed.report.done++;
         }
     }

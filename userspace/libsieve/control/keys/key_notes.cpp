@@ -31,7 +31,7 @@ Result<Step> KeyNotes::set_end(const sieve_key& key, const kernel::KeyNote& now)
                      inserted_->put(key, {.end = std::max(now.end, end_), .state = SIEVE_INSERTED_IN}));
         if (!noted) return Step::full; // cannot happen: the key was there
     }
-    other_end_++;
+    if (end_ == 0 || end_ > now.end) other_end_++;
     return Step::done;
 }
 

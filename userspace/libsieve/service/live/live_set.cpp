@@ -88,7 +88,8 @@ Status LiveSet::load() {
     Status known = named ? Status() : bad_input(no_list_kept);
     if (named) {
         base_ = named->identity;
-        known = read_timed_list(state_->list_path(name(), base_), list_);
+        known = named->list_digest.empty() ? read_timed_list(state_->list_path(name(), base_), list_)
+                                           : bad_input("its list has not changed in place so far");
         if (known && record) room_for_ = list_.prefixes() + room_beside(list_);
         if (known) known = load_journal();
     }

@@ -122,11 +122,16 @@ Result<TakenBans> take_bans(const BanRequest& request, const Configuration& conf
     SIEVE_TRY(check_host(request.changes, configuration, *set, host));
     SIEVE_TRY(check_coverage(request.changes, *set, ledger, now));
     TakenBans taken{.set = request.set};
+    // Whoever banned gave no wrong address.
+    const auto of_ledger = [](Status done) {
+        if (!done && done.error().kind == ErrorKind::bad_input) done.error().kind = ErrorKind::kernel_refused;
+        return done;
+    };
     if (request.counts) {
-        SIEVE_TRY(count(request.changes, ledger, now, banned, taken));
+        SIEVE_TRY(of_ledger(count(request.changes, ledger, now, banned, taken)));
         if (taken.absent.size() == request.changes.size()) return taken;
     }
-    SIEVE_TRY(ledger.append(request.changes));
+    SIEVE_TRY(of_ledger(ledger.append(request.changes)));
     taken.mark = ledger.mark();
     return taken;
 }
