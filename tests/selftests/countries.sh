@@ -201,6 +201,12 @@ what_is_not_there_changes_nothing() {
     refused 3 sieve build --format geo -o "$WORK/x" "$LISTS/countries.mmdb"
     head -c 300 "$LISTS/countries.mmdb" >"$LISTS/cut.mmdb"
     refused 3 sieve build --format geo:DE -o "$WORK/x" "$LISTS/cut.mmdb"
+    # Two rows are missing, and the last digit of a number of addresses.
+    printf '%s\n' '2|ripencc|1|3|1|20260102|+0100' 'ripencc|*|ipv4|*|3|summary' \
+        'ripencc|DE|ipv4|192.0.2.0|128|20010101|allocated' >"$LISTS/cut.txt"
+    refused 3 sieve build --format geo:DE -o "$WORK/x" "$LISTS/cut.txt"
+    printf 'ripencc|DE|ipv4|203.0.113.0|25' >>"$LISTS/cut.txt"
+    refused 3 sieve build --format geo:DE -o "$WORK/x" "$LISTS/cut.txt"
     [ ! -e "$WORK/x" ]
 }
 

@@ -13,12 +13,14 @@
 namespace sieve {
 namespace {
 
-void refused(const std::string& text, const std::string& format) {
+Result<Feed> read(const std::string& text, const std::string& format, bool skip = false) {
     const test::Files files;
-    const std::string path = files.feed("data", {text});
-    expect_error(
-        read_feed({path}, SIEVE_FIELD_SRC, {.format = parse_list_format(format).value(), .ranges = true}),
-        ErrorKind::bad_input);
+    return read_feed({files.feed("data", {text})}, SIEVE_FIELD_SRC,
+                     {.format = parse_list_format(format).value(), .skip_invalid = skip, .ranges = true});
+}
+
+void refused(const std::string& text, const std::string& format) {
+    expect_error(read(text, format), ErrorKind::bad_input);
 }
 
 TEST(Geo, WhatIsNoSuchDataIsRefused) {
@@ -40,8 +42,32 @@ TEST(Geo, WhatIsNoSuchDataIsRefused) {
         {"2|ripencc|1|1|1|20260102|0\nripencc|DE|ipv6|2001:db8::1|32|1|allocated", "geo:DE"},
         {"2|ripencc|1|1|1|20260102|0\nripencc|DE|ipv8|1|32|1|allocated", "geo:DE"},
         {"2|ripencc|1|1|1|20260102|0\nripencc|DE|ipv4|192.0.2.0||1|allocated", "geo:DE"},
+        {"ripencc|DE|ipv4|192.0.2.0|128|20010101|allocated\nripencc|DE|ipv4|198.51.100.0|25", "geo:DE"},
+        {"ripencc|DE|ipv4|192.0.2.0|128|20010101|allocated\nripencc|DE|asn|64500|1|20010101", "geo:DE"},
     };
     for (const auto& one : cases) refused(one.text, one.format);
+}
+
+// Their first lines say how many rows there are, whatever is in these.
+TEST(Geo, DelegationsThatAreCutShortAreRefused) {
+    const auto first = [](int rows) { return "2|ripencc|1|" + std::to_string(rows) + "|1|20260102|0\n"; };
+    const std::string summaries = "ripencc|*|ipv4|*|2|summary\nripencc|*|ipv6|*|0|summary\n"
+                                  "ripencc|*|asn|*|1|summary\n";
+    const std::string row = "ripencc|DE|ipv4|192.0.2.0|128|19930901|allocated\n";
+    const std::string others =
+        "ripencc||ipv4|198.51.100.128|64||available|\nripencc|DE|asn|1|1|2|allocated\n";
+    const std::string apnic = "2.3|apnic|1|1||20260102|+1000\napnic|AU|ipv4|203.0.113.0|8|1|assigned\n";
+    const std::string whole = first(3) + summaries + row + others;
+    for (const std::string& text :
+         {whole, whole + apnic, apnic + whole, first(3) + row + others + apnic, row})
+        EXPECT_TRUE(read(text, "geo:DE")) << text;
+    for (const std::string& text :
+         {first(3) + summaries + row, first(3) + summaries, first(4) + row + others, first(2) + row + others,
+          first(4) + row + others + apnic, apnic + row, whole + row})
+        refused(text, "geo:DE");
+    // Malformed rows may be skipped; those that are missing may not.
+    EXPECT_FALSE(read(first(3) + row + others.substr(0, 40), "geo:DE", true));
+    EXPECT_TRUE(read(first(2) + row + others.substr(0, 40), "geo:DE", true));
 }
 
 // An unknown code is no empty list, and the message helps.

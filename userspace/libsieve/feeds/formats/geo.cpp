@@ -104,9 +104,8 @@ Status translate_geo(const ListFormat& format, std::span<const uint128> addresse
     if (is_mmdb(document)) return read_mmdb(document, sink);
     if (document.find('\0') != std::string_view::npos)
         return bad_input("found neither text nor a whole MMDB file, expected data of countries or networks");
-    if (!is_delegation(first_line(document))) return read_geo_table(document, sink);
-    read_delegations(document, sink);
-    return {};
+    return is_delegation(first_line(document)) ? read_delegations(document, sink)
+                                               : read_geo_table(document, sink);
 }
 
 std::string why_without(const std::string& code, const GeoContents& contents) {

@@ -76,7 +76,8 @@ class GeoSink {
 
 // A row of such statistics, or their first line.
 [[nodiscard]] bool is_delegation(std::string_view line);
-void read_delegations(std::string_view document, GeoSink& sink);
+// An error: a file among them has other numbers of rows than its first lines say.
+[[nodiscard]] Status read_delegations(std::string_view document, GeoSink& sink);
 
 [[nodiscard]] Status read_geo_table(std::string_view document, GeoSink& sink);
 
