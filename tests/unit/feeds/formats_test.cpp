@@ -274,6 +274,9 @@ TEST(Formats, OddListsAreReadRight) {
          src, "auto", "192.0.2.1"},
         {"define bad = { 192.0.2.1 }\nset bad { elements = $bad }\nset good { elements = $none }\n", src,
          "nft:bad", "192.0.2.1"},
+        {"define x = { 192.0.2.1 }\nflush set inet f b\nadd element inet f b $x\nflush set inet f x\n"
+         "flush set inet g b\ndelete table inet g\n",
+         src, "auto", "192.0.2.1"},
         // ipset: the set is emptied first, or another one is.
         {"create bad hash:ip\nflush bad\nflush\nadd bad 192.0.2.1\nflush other\nadd bad 192.0.2.2\n", src,
          "auto", "192.0.2.1; 192.0.2.2"},
@@ -339,6 +342,17 @@ TEST(Formats, OddListsAreRefusedRatherThanMisread) {
         {"add element t bad { 192.0.2.1 }\ndelete set t bad\n", src, "auto"},
         {"add element ip t bad { 192.0.2.1 }\ndestroy table ip t\nadd element ip t bad { 192.0.2.2 }\n", src,
          "auto"},
+        // The list of a variable is that of the sets which it filled.
+        {"define x = { 192.0.2.1 }\nadd element inet f b $x\nflush set inet f b\n", src, "auto"},
+        {"define x = { 192.0.2.1 }\ntable inet f {\nset b { elements = $x }\n}\ndelete set inet f b\n", src,
+         "auto"},
+        {"define x = { 192.0.2.1 }\nadd element inet f b $x\ndelete table inet f\n", src, "auto"},
+        {"define x = { 192.0.2.1 }\nredefine x = { 192.0.2.2 }\nadd element inet f b $x\n", src, "auto"},
+        {"table ip a {\ndefine x = { 192.0.2.1 }\n}\ntable ip b {\ndefine x = { 192.0.2.2 }\n"
+         "set b { elements = $x }\n}\n",
+         src, "auto"},
+        {"define x = { 192.0.2.1 }\nundefine x\ndefine x = { 192.0.2.2 }\nadd element f b $x\n", src,
+         "nft:x"},
         // Elements that are elsewhere.
         {"add element ip t bad { 192.0.2.1 }\ninclude \"more.nft\"\n", src, "auto"},
         {"set bad { elements = $bad }\nadd element ip t bad { 192.0.2.1 }\n", src, "auto"},

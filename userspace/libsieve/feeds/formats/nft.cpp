@@ -7,7 +7,8 @@
 //
 // Commands that take elements out again, or only ask about them, are refused: a list says what is in a set.
 // So are elements that are elsewhere: in a file that is included, or in a variable that the list does not
-// define.
+// define, or defines anew.
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <utility>
@@ -17,6 +18,7 @@
 
 #include "libsieve/feeds/formats/translator.hpp"
 #include "libsieve/feeds/formats/words.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::formats {
 
@@ -104,13 +106,16 @@ class Ruleset {
                 const auto file = tokens_.next();
                 bad(token->line, fmt::format("found an include of {}, expected all elements in one file",
                                              entry::quote(file ? file->text : "")));
+            } else if (token->is("redefine") || token->is("undefine")) {
+                const auto name = tokens_.next();
+                bad_definition(*token, name ? name->text : "");
             } else if (token->is("table")) {
                 table_ = next_name();
             } else if (token->is("set") || token->is("map") || token->is("define")) {
                 if (before == "add" || before == "create") table_ = next_name();
                 if (const auto name = tokens_.next()) set_ = name->text;
                 is_map_ = token->is("map");
-                if (token->is("define")) SIEVE_TRY(read_definition());
+                if (token->is("define")) SIEVE_TRY(read_definition(*token));
             } else if (token->is("element")) {
                 adds_not_ = adds_nothing(before);
                 SIEVE_TRY(read_command());
@@ -152,21 +157,24 @@ class Ruleset {
         if (!what.is("ruleset")) {
             const std::string table = next_name();
             if (what.is("set")) {
-                if (const auto name = tokens_.next(); !name || name->text != wanted_) return;
+                const auto name = tokens_.next();
+                if (!name || !filled_.contains({table, std::string(name->text)})) return;
+            } else if (std::ranges::none_of(filled_, [&](const auto& set) { return set.first == table; })) {
+                return;
             }
-            if (!tables_.contains(table)) return;
         }
-        if (!tables_.empty())
+        if (!filled_.empty())
             bad(what.line,
                 fmt::format("found \"{} {}\" behind elements of the set {}, expected elements that stay",
                             command, what.text, entry::quote(wanted_)));
     }
     // Behind `define NAME`: values without braces define no list.
-    Status read_definition() {
+    Status read_definition(const Token& word) {
         if (const auto sign = tokens_.next(); !sign || !sign->is("=")) return {};
         const auto brace = tokens_.next();
         if (!brace || !brace->is("{")) return {};
-        defined_.insert(set_);
+        // In a table of its own it is another variable.
+        if (!defined_.insert(set_).second && (!chosen_ || set_ == wanted_)) bad_definition(word, set_);
         defines_ = true;
         Status read = read_elements();
         defines_ = false;
@@ -182,7 +190,7 @@ class Ruleset {
                        fmt::format("found {} as elements of the set {}, expected them in braces{}",
                                    entry::quote(variable.text), entry::quote(set_),
                                    chosen_ ? "" : ", or a list that is defined above"));
-        tables_.insert(table_);
+        filled_.emplace(table_, set_);
     }
     // Behind `add element`: [FAMILY] TABLE SET {.
     Status read_command() {
@@ -232,7 +240,7 @@ class Ruleset {
                                    entry::quote(set_), entry::quote(wanted_), entry::quote(set_)));
         }
         if (!adds_not_.empty()) return bad_element(line, fmt::format("{}", fmt::join(value, " ")));
-        if (!defines_) tables_.insert(table_);
+        if (!defines_) filled_.emplace(table_, set_);
         if (maps) return bad(line, fmt::format("{} is a map, expected a set", entry::quote(set_)));
         std::string text;
         entry::Fault fault;
@@ -241,6 +249,10 @@ class Ruleset {
     }
     void bad_element(std::uint64_t line, std::string_view what) {
         bad(line, fmt::format("found {} in {}", entry::quote(what), adds_not_));
+    }
+    void bad_definition(const Token& word, std::string_view name) {
+        bad(word.line, fmt::format("found \"{} {}\", expected each variable defined once", word.text,
+                                   printable(name, 64)));
     }
     void bad(std::uint64_t line, std::string sentence) {
         sink_({.line = line}, Translated::bad, {}, fault_of(std::move(sentence)));
@@ -254,10 +266,10 @@ class Ruleset {
     std::string set_;
     std::string table_;
     bool is_map_ = false;
-    std::string_view adds_not_;     // adds_nothing() of the command
-    bool defines_ = false;          // what is read is a variable's list
-    std::set<std::string> defined_; // the variables that are lists
-    std::set<std::string> tables_;  // that have elements of the wanted set so far
+    std::string_view adds_not_;                            // adds_nothing() of the command
+    bool defines_ = false;                                 // what is read is a variable's list
+    std::set<std::string> defined_;                        // the variables that are lists
+    std::set<std::pair<std::string, std::string>> filled_; // table and set: those with such elements so far
 };
 
 // The commands of nft that name sets.
