@@ -61,6 +61,7 @@ archives_that_are_none() {
     tar -C "$WORK" -cf - plain | gzip >"$WORK/tar"
     mkdir "$WORK/folder" && (cd "$WORK" && zip -qr folder.zip folder && zip -q -P x locked.zip plain)
     zip -qj "$WORK/two.zip" "$WORK/plain" "$WORK/plain.gz"
+    cat "$WORK/plain.zip" "$WORK/plain.zip" >"$WORK/chain"
     head -c 100000000 /dev/zero | tr '\0' '\n' | zstd -q >"$WORK/bomb"
     rejected cut
     rejected nested
@@ -68,6 +69,7 @@ archives_that_are_none() {
     rejected folder.zip
     rejected locked.zip
     rejected two.zip
+    rejected chain
     bomb_size=$(stat -c %s "$WORK/bomb")
     varies+=(bomb_size)
     rejected bomb

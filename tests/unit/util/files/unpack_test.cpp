@@ -178,6 +178,25 @@ TEST_F(Unpack, WhatFollowsTheEndIsNoticed) {
     for (const char* name : {"list.gz", "list.zst", "list.xz"}) expect_says(unpacked(name));
 }
 
+// Its directory is at a zip archive's end, so nobody would read what is before it.
+TEST_F(Unpack, AZipArchiveStandsAlone) {
+    write("a", "192.0.2.1\n");
+    write("b", "192.0.2.2\n");
+    shell("zip -q a.zip a; zip -q b.zip b; cp b.zip told.zip; echo words | zip -q -z told.zip;"
+          "zip -q - b <b >piped.zip; zip -q -fz long.zip b");
+    for (const char* name : {"b.zip", "told.zip", "piped.zip", "long.zip"}) {
+        EXPECT_EQ(unpacked(name), "192.0.2.2\n") << name;
+        const std::string whole = read(name);
+        for (const std::string& more : {read("a.zip") + whole, whole + read("a.zip"), whole + "\n",
+                                        whole + std::string(512, '\0'), whole.substr(0, 4) + whole}) {
+            write("more", more);
+            expect_says(unpacked("more"));
+        }
+    }
+    shell("mkdir d; zip -q -r none.zip d; zip -q -d none.zip d/; cat a.zip none.zip >more");
+    expect_says(unpacked("more"));
+}
+
 TEST_F(Unpack, ABombIsPutOut) {
     shell("head -c 5000000 /dev/zero >zero; gzip -k zero; zstd -q zero; xz -k -0 zero; zip -q zero.zip zero");
     for (const std::string name : {"zero.gz", "zero.zst", "zero.xz", "zero.zip"}) {

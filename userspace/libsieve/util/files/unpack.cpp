@@ -65,6 +65,32 @@ class Packed {
     std::uint64_t consumed_ = 0;
 };
 
+// An unsigned little-endian number of these bytes; 0 if the text ends before.
+std::uint64_t number_at(std::string_view text, std::uint64_t at, unsigned bytes) {
+    if (text.size() < bytes || at > text.size() - bytes) return 0;
+    std::uint64_t number = 0;
+    for (unsigned i = bytes; i-- > 0;) number = number << 8 | static_cast<unsigned char>(text[at + i]);
+    return number;
+}
+
+// Whether a zip archive fills the text: its directory ends where the record of its end begins, by an offset
+// from the text's first byte, and a comment ends the text (APPNOTE.TXT 4.3.14 to 4.3.16). True, too, if there
+// is no whole record: then the archive is cut short.
+bool fills(std::string_view zip) {
+    constexpr std::size_t end_bytes = 22;
+    constexpr std::size_t locator_bytes = 20;
+    const std::size_t end = zip.rfind("PK\5\6");
+    if (end == std::string_view::npos || zip.size() - end < end_bytes) return true;
+    if (end + end_bytes + number_at(zip, end + 20, 2) != zip.size()) return false;
+    if (end < locator_bytes || !zip.substr(end - locator_bytes).starts_with("PK\6\7"))
+        return number_at(zip, end + 12, 4) + number_at(zip, end + 16, 4) == end;
+    const std::size_t locator = end - locator_bytes;
+    const std::uint64_t record = number_at(zip, locator + 8, 8);
+    return record < locator && zip.substr(record).starts_with("PK\6\6") &&
+           record + 12 + number_at(zip, record + 4, 8) == locator &&
+           number_at(zip, record + 40, 8) + number_at(zip, record + 48, 8) == record;
+}
+
 // One format's parts, one after the other.
 class Parts {
   public:
@@ -173,6 +199,9 @@ class ArchiveParts final : public Parts {
         if (packing_ == Packing::zip) {
             // By the directory at its end: only so a part that is missing is noticed.
             SIEVE_TRY(take_whole());
+            if (!fills({whole_.data(), whole_.size()}))
+                return bad_input(fmt::format(
+                    "{}: found bytes before or behind a zip archive, expected one archive alone", name_));
             ::archive_read_support_format_zip_seekable(archive_.get());
             if (::archive_read_open_memory(archive_.get(), whole_.data(), whole_.size()) != ARCHIVE_OK)
                 return wrong();

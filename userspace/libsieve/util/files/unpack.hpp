@@ -30,7 +30,8 @@ struct UnpackLimits {
 
 // Unpacks a stream while it is read. gzip, zstd and xz: parts that follow one another are one text. zip: all
 // regular files are parts of the text, in the order of the directory, and each of them ends in a newline;
-// folders are left out. An archive within an archive is refused.
+// folders are left out. Bytes before or behind a zip archive, such as another one, and an archive within an
+// archive are refused.
 class Unpacker {
   public:
     // Gives up to `bytes` packed bytes; 0 at the end.
