@@ -112,6 +112,16 @@ two_prefixes() {
     sieve build --key src,dst -o "$WORK/pairs.sieve" "$WORK/pairs" | grep -q 'src/' || fail "the probes are not shown"
 }
 
+# Entries of several fields that look like the formats of single addresses.
+several_fields_are_plain() {
+    echo '2001:db8::1 2001:db8:1::5-2001:db8:1::9' >"$WORK/pairs"
+    sieve -q build --force --key src,dst -o "$WORK/pairs.sieve" "$WORK/pairs"
+    sieve query "$WORK/pairs.sieve" '2001:db8::1 2001:db8:1::7'
+    printf '%s\n' '192.0.2.0/24,443' '198.51.100.7,*' >"$WORK/pairs"
+    sieve -q build --force --key src,dport -o "$WORK/pairs.sieve" "$WORK/pairs"
+    sieve query "$WORK/pairs.sieve" '192.0.2.9 443' '198.51.100.7 80'
+}
+
 the_kernel_drops_a_dshield_block() {
     attach
     sieve -q load "$IN_IF" "bad=$FORMATS/dshield.txt" --allow-lockout 2>/dev/null
@@ -154,6 +164,7 @@ ktap_run \
     "entries are those that Python counts" lists_are_counted \
     "the format that was decided is told" it_says_how_it_read_a_list \
     "two prefixes in one entry" two_prefixes \
+    "entries of several fields are plain" several_fields_are_plain \
     "DShield blocks are dropped whole" the_kernel_drops_a_dshield_block \
     "lists that look like another are refused" traps_are_refused \
     "a set of load takes a format" a_set_takes_a_format

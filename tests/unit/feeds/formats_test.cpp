@@ -423,6 +423,26 @@ TEST(Formats, PlainListsLoseNoMembers) {
     }
 }
 
+// Formats of single addresses: a key of several fields may look like them.
+TEST(Formats, KeysOfSeveralFieldsArePlain) {
+    constexpr std::uint32_t pair = SIEVE_FIELD_SRC | SIEVE_FIELD_DST;
+    const struct {
+        const char* text;
+        std::uint32_t fields;
+    } cases[] = {
+        {"2001:db8::1 2001:db8:1::5-2001:db8:1::9\n", pair},
+        {"192.0.2.1 192.0.2.9\n2001:db8::5-2001:db8::9 2001:db8:1::5-2001:db8:1::9\n", pair},
+        {"192.0.2.0 192.0.2.255 24\n", pair | SIEVE_FIELD_DPORT},
+        {"192.0.2.0/24,443\n192.0.2.1,*\n", SIEVE_FIELD_SRC | SIEVE_FIELD_DPORT},
+        {"*,443\n192.0.2.1,80\n", SIEVE_FIELD_SRC | SIEVE_FIELD_DPORT},
+    };
+    for (const auto& one : cases) {
+        const DetectedSyntax detected = detect_syntax(one.text, one.fields);
+        EXPECT_EQ(detected.syntax, ListSyntax::plain) << one.text;
+        EXPECT_FALSE(detected.may_be_plain) << one.text;
+    }
+}
+
 TEST(Formats, ListsThatMayBePlainAreRefused) {
     const struct {
         const char* text;

@@ -25,8 +25,14 @@ bool begins_with_entry(std::string_view line, std::uint32_t fields, std::string_
     const char* const end = p + line.size();
     sieve_key key{};
     entry::Fault fault;
-    const bool begins = entry::parse_entry(p, end, fields, key, fault) || entry::is_range(fault) ||
-                        fault.kind == entry::FaultKind::host_bits;
+    bool begins = entry::parse_entry(p, end, fields, key, fault) || entry::is_range(fault) ||
+                  fault.kind == entry::FaultKind::host_bits;
+    if (!begins && !entry::is_single_address(fields) && entry::may_be_key_range(fault)) {
+        p = line.data();
+        KeyRange range{};
+        constexpr bool mask_host_bits = true;
+        begins = entry::parse_key_range(p, end, fields, range, fault, mask_host_bits);
+    }
     if (begins) rest = {p, end};
     return begins;
 }
@@ -62,8 +68,9 @@ DetectedSyntax detect_syntax(std::string_view head, std::uint32_t fields) {
             if (syntax != ListSyntax::plain) return {syntax};
             first_is_plain = line[0] == '{' || has_entry;
         }
-        const ListSyntax syntax = find(
-            [&](const FormatReader& reader) { return reader.is_line != nullptr && reader.is_line(line); });
+        const ListSyntax syntax = find([&](const FormatReader& reader) {
+            return reader.is_line != nullptr && reader.is_line(line, fields);
+        });
         if (syntax != ListSyntax::plain) return {syntax};
         const bool is_plain = has_entry && entry::find_second_address(
                                                columns.data(), columns.data() + columns.size()) == nullptr;

@@ -37,11 +37,11 @@ class DShield : public LineTranslator {
     }
 };
 
-// The heading, or the three columns.
-bool is_dshield(std::string_view line) {
+// The three columns. A key of several fields may be two addresses and a port.
+bool is_dshield(std::string_view line, std::uint32_t fields) {
     std::string text;
     entry::Fault fault;
-    return DShield().translate(line, text, fault) == Translated::entry;
+    return entry::is_single_address(fields) && DShield().translate(line, text, fault) == Translated::entry;
 }
 
 } // namespace

@@ -102,15 +102,17 @@ bool is_emules(std::string_view line) {
     return address_of(first) && dash == "-" && address_of(last) && comma == "," && level.size() == 3;
 }
 
-// A plain range may be followed by columns, the first of which may be a number, too.
+// A plain range may be followed by columns, the first of which may be a number, too. A key of several fields
+// may be an address and a range.
 Likeness p2p_likeness(std::span<const SampledLine> lines, std::uint32_t fields) {
+    if (!entry::is_single_address(fields)) return Likeness::none;
     bool all = !lines.empty();
     for (const SampledLine& line : lines) {
         const bool is_one = is_p2p(line.text);
         if (is_one && (!line.is_plain || is_emules(line.text))) return Likeness::certain;
         all = all && is_one;
     }
-    return all && entry::is_single_address(fields) ? Likeness::doubtful : Likeness::none;
+    return all ? Likeness::doubtful : Likeness::none;
 }
 
 } // namespace

@@ -62,11 +62,11 @@ enum class Likeness : std::uint8_t {
 
 // How lists of a format are recognised and read.
 struct FormatReader {
-    // What tells the format: a list's first line that is no comment; one of its first hundred such lines; all
-    // of these together, of a list with this key; its beginning, if no format has its first line. Null: that
+    // What tells the format of a list with this key: its first line that is no comment; one of its first
+    // hundred such lines; all of these together; its beginning, if no format has its first line. Null: that
     // tells nothing.
     bool (*is_first_line)(std::string_view line, std::uint32_t fields) = nullptr;
-    bool (*is_line)(std::string_view line) = nullptr;
+    bool (*is_line)(std::string_view line, std::uint32_t fields) = nullptr;
     Likeness (*likeness)(std::span<const SampledLine> lines, std::uint32_t fields) = nullptr;
     bool (*is_head)(std::string_view head) = nullptr;
 
