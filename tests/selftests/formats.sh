@@ -147,6 +147,12 @@ traps_are_refused() {
     refused 3 sieve build -o "$WORK/x.sieve" "$WORK/levels"
     printf '192.0.2.256,x\n192.0.2.1,y\n' >"$WORK/first"
     refused 3 sieve build --format csv:1 -o "$WORK/x.sieve" "$WORK/first"
+    printf 'network,prefixlen\n192.0.2.0,24\n' >"$WORK/lengths"
+    refused 3 sieve build -o "$WORK/x.sieve" "$WORK/lengths"
+    printf 'start,end\n192.0.2.1,192.0.2.9\n' >"$WORK/ends"
+    refused 3 sieve build -o "$WORK/x.sieve" "$WORK/ends"
+    echo '[{"ip": "192.0.2.0", "prefixlen": 24}]' >"$WORK/members"
+    refused 3 sieve build -o "$WORK/x.sieve" "$WORK/members"
     refused 2 sieve build --format xml -o "$WORK/x.sieve" "$WORK/two"
     [ ! -e "$WORK/x.sieve" ]
 }

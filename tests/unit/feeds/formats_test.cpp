@@ -400,6 +400,56 @@ TEST(Formats, OddListsAreRefusedRatherThanMisread) {
         expect_error(read_text(one.text, one.fields, one.format), ErrorKind::bad_input);
 }
 
+// Whose other members nobody would see.
+TEST(Formats, RangesInTwoCellsAreRefused) {
+    for (const char* text :
+         {"network,prefixlen\n192.0.2.0,24\n198.51.100.0,16\n", "net;Prefix Length\n192.0.2.0;/24\n",
+          "ip,cidr,why\n192.0.2.1,32,x\n192.0.2.0,25,x\n", "ip,mask\n2001:db8::,64\n",
+          "network,netmask\n192.0.2.0,255.255.255.0\n", "start,end\n192.0.2.1,192.0.2.9\n",
+          "ip_from,ip_to\n192.0.2.1,192.0.2.9\n", "first_ip,last_ip\n192.0.2.1,192.0.2.9\n192.0.2.11,\n",
+          "[{\"ip\": \"192.0.2.0\", \"prefixlen\": 24}]",
+          "{\"ip\": \"192.0.2.0\", \"prefix-length\": \"24\"}\n",
+          "{\"ip\": \"192.0.2.9\"}\n{\"length\": 24, \"ip\": \"192.0.2.0\"}\n",
+          "[{\"netmask\": \"255.255.255.0\", \"ip\": \"192.0.2.0\"}]",
+          "{\"list\": [{\"address\": \"2001:db8::\", \"cidr\": 32}]}",
+          "[{\"start\": \"192.0.2.1\", \"end\": \"192.0.2.9\"}]",
+          "[{\"endIp\": \"192.0.2.9\", \"startIp\": \"192.0.2.1\"}]",
+          "{\"first\": \"192.0.2.1\", \"last\": \"192.0.2.9\"}\n"}) {
+        const Result<Feed> feed = read_text(text);
+        expect_error(feed, ErrorKind::bad_input);
+        if (!feed) EXPECT_EQ(feed.error().message.find("as in"), std::string::npos) << text;
+    }
+    const char* const ends = "[{\"start\": \"192.0.2.1\", \"end\": \"192.0.2.9\"}]";
+    expect_error(read_text(ends, src, "json:start+end"), ErrorKind::bad_input);
+    expect_error(read_text("start,end\n192.0.2.1,192.0.2.9\n", src, "csv:start+end"), ErrorKind::bad_input);
+    // What makes no more of them than they are, and what is chosen.
+    const struct {
+        const char* text;
+        const char* format;
+        const char* entries;
+    } cases[] = {
+        {"ip,prefixlen\n192.0.2.1,32\n2001:db8::1,128\n192.0.2.2,\n", "auto",
+         "192.0.2.1; 2001:db8::1; 192.0.2.2"},
+        {"prefix,length\n192.0.2.0/24,24\n", "auto", "192.0.2.0-192.0.2.255"},
+        {"ip,last_seen,length\n192.0.2.1,2026-11-22,64\n", "auto", "192.0.2.1"},
+        {"[{\"ip\": \"192.0.2.1\", \"cidr_length\": 32, \"length\": 1500}]", "auto", "192.0.2.1"},
+        {"{\"ip\": \"192.0.2.1\", \"to\": \"Berlin\"}\n", "auto", "192.0.2.1"},
+        {"{\"length\": 2, \"ips\": [\"192.0.2.1\", \"192.0.2.2\"]}", "auto", "192.0.2.1; 192.0.2.2"},
+        // Addresses that are netmasks, too.
+        {"cidr,length\n240.0.0.0,32\n", "auto", "240.0.0.0"},
+        {"{\"cidr\": \"240.0.0.0\"}\n", "auto", "240.0.0.0"},
+        {"[{\"cidr\": \"240.0.0.0\"}]", "auto", "240.0.0.0"},
+        {"cidr,country\n240.0.0.0,DE\n", "geo:DE", "240.0.0.0"},
+        {"network,prefixlen\n192.0.2.0,24\n", "csv:network", "192.0.2.0"},
+        {"start,end\n192.0.2.1,192.0.2.9\n", "csv:1", "192.0.2.1"},
+        {"[{\"ip\": \"192.0.2.0\", \"prefixlen\": 24}]", "json:ip", "192.0.2.0"},
+        {ends, "json:start", "192.0.2.1"},
+        {ends, "json:end", "192.0.2.9"},
+    };
+    for (const auto& one : cases)
+        EXPECT_EQ(text_of(read_text(one.text, src, one.format)), one.entries) << one.text;
+}
+
 // Plain lines whose further columns could make them another format's, in which some of them are no entry.
 TEST(Formats, PlainListsLoseNoMembers) {
     const struct {

@@ -38,6 +38,7 @@ TEST(Geo, WhatIsNoSuchDataIsRefused) {
         {"192.0.2.0,192.0.2.255,DE\n198.51.100.0,198.51.100.9,DEU", "geo:DE"},
         {"192.0.2.0,192.0.2.255,DE\n\"192.0.2.0,192.0.1.255,DE", "geo:DE"},
         {"asn,network\n64500,192.0.2.1/24", "geo:AS64500"},
+        {"network,prefix_length,asn\n192.0.2.0,24,64500", "geo:AS64500"},
         {"2|ripencc|1|1|1|20260102|0\nripencc|DE|ipv4|255.255.255.0|257|1|allocated", "geo:DE"},
         {"2|ripencc|1|1|1|20260102|0\nripencc|DE|ipv6|2001:db8::1|32|1|allocated", "geo:DE"},
         {"2|ripencc|1|1|1|20260102|0\nripencc|DE|ipv8|1|32|1|allocated", "geo:DE"},

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // Tables of comma-separated values (RFC 4180), also separated by semicolons, tabs or bars. The heading is the
 // first line, or the last comment before the first row, as abuse.ch writes it. A cell may name its scope, as
-// CrowdSec writes it: "Ip:192.0.2.1". A row is one line.
+// CrowdSec writes it: "Ip:192.0.2.1". A row is one line. Where no column is named, an address beside its
+// netmask, its length or the end of its range is refused.
 #include <algorithm>
 #include <charconv>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "libsieve/feeds/formats/translator.hpp"
 #include "libsieve/feeds/formats/words.hpp"
 #include "libsieve/feeds/text/key_text.hpp"
+#include "libsieve/feeds/text/range_part.hpp"
 
 namespace sieve::formats {
 
@@ -136,6 +138,14 @@ std::vector<std::size_t> address_columns(const Head& head) {
     return found;
 }
 
+// The columns that may make ranges of the addresses in another one.
+std::vector<std::size_t> range_parts(const Head& head) {
+    std::vector<std::size_t> found;
+    for (std::size_t column = 0; column < head.names.size(); column++)
+        if (entry::names_range_part(head.names[column])) found.push_back(column);
+    return found;
+}
+
 Result<std::size_t> only_address_column(const Head& head) {
     const std::vector<std::size_t> found = address_columns(head);
     if (found.size() == 1) return found.front();
@@ -144,13 +154,20 @@ Result<std::size_t> only_address_column(const Head& head) {
             fmt::format("no column holds an address in each of the first {} rows; choose one, as "
                         "in csv:{}",
                         head.rows.size(), head.names.empty() ? "2" : "NAME"));
+    const std::vector<std::size_t> parts = range_parts(head);
+    if (std::ranges::find_first_of(found, parts) != found.end())
+        return bad_input(
+            fmt::format("{} and {} both hold addresses, expected prefixes and ranges in one column",
+                        name_of(head, found[0]), name_of(head, found[1])));
     return bad_input(fmt::format("{} and {} both hold addresses; choose one, as in csv:{}",
                                  name_of(head, found[0]), name_of(head, found[1]), found[0] + 1));
 }
 
 class Csv : public LineTranslator {
   public:
-    Csv(Head head, std::vector<std::size_t> columns) : head_(std::move(head)), columns_(std::move(columns)) {}
+    // `parts`: columns that must not make a range of a row's address.
+    Csv(Head head, std::vector<std::size_t> columns, std::vector<std::size_t> parts)
+        : head_(std::move(head)), columns_(std::move(columns)), parts_(std::move(parts)) {}
 
     Translated translate(std::string_view line, std::string& text, entry::Fault& fault) const override {
         line = without_blanks(line);
@@ -173,6 +190,15 @@ class Csv : public LineTranslator {
                 fault = fault_of(fmt::format("found nothing in {}", name_of(head_, column)));
                 return Translated::bad;
             }
+            for (const std::size_t part : parts_) {
+                if (part == column || part >= row->size()) continue;
+                if (!entry::widens(head_.names[part], row->at(part), cell)) continue;
+                fault = fault_of(fmt::format("found {} in {} beside {}, expected a prefix or a range in one "
+                                             "column",
+                                             entry::quote(row->at(part)), name_of(head_, part),
+                                             entry::quote(cell)));
+                return Translated::bad;
+            }
             if (!text.empty()) text += ' ';
             text += cell;
         }
@@ -188,6 +214,7 @@ class Csv : public LineTranslator {
   private:
     Head head_;
     std::vector<std::size_t> columns_;
+    std::vector<std::size_t> parts_;
 };
 
 // Whether rows of several columns follow a heading, and a column holds an address in each of them.
@@ -200,6 +227,7 @@ Result<std::unique_ptr<const LineTranslator>> make_csv(const ListFormat& format,
                                                        std::string_view head_text) {
     Head head = read_head(head_text);
     std::vector<std::size_t> columns;
+    std::vector<std::size_t> parts; // of no account where columns are named
     for (const std::string& part : format.parts) {
         SIEVE_ASSIGN(const std::size_t column, column_of(head, part));
         columns.push_back(column);
@@ -210,8 +238,9 @@ Result<std::unique_ptr<const LineTranslator>> make_csv(const ListFormat& format,
                                          format_fields(fields)));
         SIEVE_ASSIGN(const std::size_t column, only_address_column(head));
         columns.push_back(column);
+        parts = range_parts(head);
     }
-    return std::make_unique<Csv>(std::move(head), std::move(columns));
+    return std::make_unique<Csv>(std::move(head), std::move(columns), std::move(parts));
 }
 
 } // namespace

@@ -18,6 +18,7 @@
 #include "libsieve/feeds/formats/table_row.hpp"
 #include "libsieve/feeds/formats/words.hpp"
 #include "libsieve/feeds/text/geo_code.hpp"
+#include "libsieve/feeds/text/range_part.hpp"
 
 namespace sieve::formats {
 
@@ -114,6 +115,14 @@ std::optional<AddressRange> range_in(const Row& row, const Columns& columns) {
     return AddressRange{first->number, first->number + span};
 }
 
+// Whether another cell makes more of the row's address, which has no length, than itself.
+bool is_widened(const Row& row, const Row& heading, const Columns& columns) {
+    for (std::size_t i = 0; i < heading.size() && columns.prefix != none; i++)
+        if (i != columns.prefix && entry::widens(heading[i], cell(row, i), cell(row, columns.prefix)))
+            return true;
+    return false;
+}
+
 // Nothing: a cell is neither a code nor empty.
 std::optional<GeoRecord> record_of(const Row& row, const Columns& columns) {
     GeoRecord record;
@@ -135,6 +144,7 @@ std::optional<GeoRecord> record_of(const Row& row, const Columns& columns) {
 
 Status read_geo_table(std::string_view document, GeoSink& sink) {
     std::optional<Columns> columns;
+    Row names;
     char delimiter = ',';
     for (std::uint64_t at = 1; !document.empty(); at++) {
         const std::string_view line = without_blanks(take_line(document));
@@ -151,9 +161,11 @@ Status read_geo_table(std::string_view document, GeoSink& sink) {
             const bool place = columns->prefix != none || (columns->first != none && columns->last != none);
             if (!place || (columns->country == none && columns->network == none))
                 return bad_input(fmt::format("found {}, {}", entry::quote(line), expected_rows));
+            if (heading) names = *row;
             if (heading) continue;
         }
-        const std::optional<AddressRange> range = row ? range_in(*row, *columns) : std::nullopt;
+        const bool whole = row && !is_widened(*row, names, *columns);
+        const std::optional<AddressRange> range = whole ? range_in(*row, *columns) : std::nullopt;
         const std::optional<GeoRecord> record = row ? record_of(*row, *columns) : std::nullopt;
         if (!range || !record)
             sink.refuse(at, fmt::format("found {}, expected addresses and a country's two letters or a "

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // JSON documents: the lists of networks that cloud providers publish, arrays of addresses, and `nft -j`. The
 // names of members tell which strings are entries. An address in a member of another name is refused, not
-// ignored: its author may have meant it. So are addresses that are written as numbers, members that are named
-// twice, a second set of `nft -j`, and its commands that take elements out again. A document may also be JSON
-// lines: one value a line.
+// ignored: its author may have meant it. So are an address beside its netmask, its length or the end of its
+// range, unless members are chosen; addresses that are written as numbers, members that are named twice, a
+// second set of `nft -j`, and its commands that take elements out again. A document may also be JSON lines:
+// one value a line.
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -16,6 +17,7 @@
 
 #include "libsieve/feeds/formats/translator.hpp"
 #include "libsieve/feeds/formats/words.hpp"
+#include "libsieve/feeds/text/range_part.hpp"
 #include "libsieve/util/text/doubled_member.hpp"
 
 namespace sieve::formats {
@@ -57,14 +59,24 @@ constexpr std::array<std::string_view, 23> known_members{
 constexpr std::array<std::string_view, 9> single_members{
     "ip", "ipv4", "ipv6", "cidr", "ip_prefix", "ipv6_prefix", "ipv4Prefix", "ipv6Prefix", "address"};
 
+// One of an object, and its text.
+struct Member {
+    std::string name;
+    std::string value;
+};
+
+// So many of them in an object are looked at, which bounds the time that an object takes.
+constexpr std::size_t most_range_parts = 8;
+
 class Document {
   public:
     Document(const ListFormat& format, std::uint32_t fields, const EntrySink& sink)
         : format_(format), fields_(fields), sink_(sink) {}
 
-    Status walk(const json& node, const std::string& name) {
+    // `parts`: members beside the node that must not make a range of its address.
+    Status walk(const json& node, const std::string& name, const std::vector<Member>& parts = {}) {
         if (node.is_string()) {
-            take(node.get_ref<const std::string&>(), name);
+            take(node.get_ref<const std::string&>(), name, parts);
             return {};
         }
         if (!node.is_structured()) return {};
@@ -72,6 +84,7 @@ class Document {
             return bad_input(fmt::format("{}: nested deeper than {} levels", place().path, deepest));
         if (node.is_object() && is_wanted(name) && shape(node)) return {};
         if (node.is_object() && (adds_nothing(node) || !is_same_set(node, name))) return {};
+        const std::vector<Member> inner = range_parts(node);
         std::size_t index = 0;
         for (const auto& item : node.items()) {
             path_.push_back(node.is_object() ? item.key() : std::to_string(index++));
@@ -79,7 +92,7 @@ class Document {
             if (item.value().is_number() && is_wanted(child) && (node.is_array() || is_single(child)))
                 bad(fmt::format("found the number {} in a member {}, expected an address as text",
                                 item.value().dump(), entry::quote(child)));
-            SIEVE_TRY(walk(item.value(), child));
+            SIEVE_TRY(walk(item.value(), child, inner));
             path_.pop_back();
         }
         return {};
@@ -102,11 +115,33 @@ class Document {
 
     void bad(std::string sentence) { sink_(place(), Translated::bad, {}, fault_of(std::move(sentence))); }
 
-    void take(const std::string& text, const std::string& name) {
+    // The first members of an object that may be; of chosen members, those: each is to be an entry.
+    [[nodiscard]] std::vector<Member> range_parts(const json& node) const {
+        std::vector<Member> parts;
+        if (!node.is_object()) return parts;
+        for (const auto& item : node.items()) {
+            if (parts.size() == most_range_parts) break;
+            if (!format_.parts.empty() && !is_wanted(item.key())) continue;
+            if (!entry::names_range_part(item.key())) continue;
+            if (item.value().is_string()) parts.push_back({item.key(), item.value().get<std::string>()});
+            if (item.value().is_number_unsigned()) parts.push_back({item.key(), item.value().dump()});
+        }
+        return parts;
+    }
+
+    void take(const std::string& text, const std::string& name, const std::vector<Member>& parts) {
+        if (!format_.parts.empty() && !is_wanted(name)) return;
+        for (const Member& part : parts)
+            if (part.name != name && entry::widens(part.name, part.value, text))
+                return bad(
+                    fmt::format("found {} in a member {} beside {}, expected a prefix or a range in one "
+                                "member",
+                                entry::quote(part.value), entry::quote(part.name), entry::quote(text)));
         if (is_wanted(name)) return sink_(place(), Translated::entry, text, {});
-        if (!format_.parts.empty() || !is_address_like(text)) return;
-        bad(fmt::format("found {} in a member {}, whose meaning is not known; choose members, as in json:{}",
-                        entry::quote(text), entry::quote(name), name));
+        if (!is_address_like(text)) return;
+        bad(fmt::format("found {} in a member {}, whose meaning is not known{}", entry::quote(text),
+                        entry::quote(name),
+                        entry::names_range_part(name) ? "" : "; choose members, as in json:" + name));
     }
 
     // Of `nft -j`, in which each set is an object with a name and elements: false, with a fault, if this is

@@ -12,6 +12,7 @@
 
 #include "libsieve/feeds/text/address_text.hpp"
 #include "libsieve/feeds/text/protocols.hpp"
+#include "libsieve/feeds/text/range_part.hpp"
 #include "libsieve/util/text/json_text.hpp"
 #include "libsieve/util/text/printable.hpp"
 
@@ -584,6 +585,17 @@ bool parse_json(std::string_view line, std::uint32_t fields, sieve_key& key, boo
     if (!single && !is_range(fault) && fault.kind != FaultKind::host_bits) return false;
     if (single && p != end) {
         fault = {.kind = FaultKind::surplus, .found = {p, end}};
+        return false;
+    }
+    for (auto item = object.begin(); single && item != object.end(); ++item) {
+        if (item.key() == value_of || (!item->is_string() && !item->is_number_unsigned())) continue;
+        const std::string part = item->is_string() ? item->get<std::string>() : item->dump();
+        if (!widens(item.key(), part, text)) continue;
+        fault = {.kind = FaultKind::sentence,
+                 .hint =
+                     fmt::format("found {} in a member {} beside the entry, expected a prefix or a range in "
+                                 "one member",
+                                 quote(part), quote(item.key()))};
         return false;
     }
     if (const auto other = find_other_address(object, {}, text)) {
