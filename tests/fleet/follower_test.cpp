@@ -155,6 +155,33 @@ TEST_F(FleetTest, RefusesWhatIsNotRight) {
     EXPECT_TRUE(all_have(list("two")));
 }
 
+// Nodes that were away when a rollout was stopped, and new ones, have what was before.
+TEST_F(FleetTest, AStoppedRolloutComesToNoOtherNode) {
+    Machine& canary = add_node("c", {"canary"});
+    Machine& away = add_node("d", {"canary"});
+    ASSERT_TRUE(publish_text(list("one")));
+    ASSERT_TRUE(await([&] { return all_have(list("one")); }));
+    ASSERT_TRUE(rollout_is(RolloutState::complete));
+    away.kill();
+    Rollout rollout;
+    rollout.stages = {{.label = "canary"}, {}};
+    rollout.soak_seconds = 3600;
+    ASSERT_TRUE(publish_text(list("everything"), rollout));
+    ASSERT_TRUE(rollout_is(RolloutState::halted));
+    away.start();
+    Machine& fresh = add_node("e", {"canary"});
+    ASSERT_TRUE(says("d", NodeState::waiting, ""));
+    EXPECT_TRUE(says("e", NodeState::in_force, ""));
+    EXPECT_EQ(away.stand_in.in_force(), list("one"));
+    EXPECT_EQ(fresh.stand_in.in_force(), list("one"));
+    EXPECT_EQ(canary.stand_in.in_force(), list("everything"));
+    // What follows builds on what all had, also for nodes whose turn has not come.
+    Machine& other = add_node("f");
+    ASSERT_TRUE(publish_text(list("two"), rollout));
+    ASSERT_TRUE(await([&] { return canary.stand_in.in_force() == list("two"); }));
+    EXPECT_TRUE(await([&] { return other.stand_in.in_force() == list("one"); }));
+}
+
 // Such as a disk that is full: nobody publishes again for it.
 TEST_F(FleetTest, WhatTheHostCannotWriteDownIsTriedAgain) {
     const std::string record = "nodes/n/accepted.json";

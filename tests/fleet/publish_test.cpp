@@ -2,6 +2,7 @@
 // Publishing with real servers: what is stored, who wins, and what is refused.
 #include "libsieve/fleet/publish.hpp"
 
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "fleet/servers.hpp"
@@ -36,6 +37,16 @@ class PublishTest : public testing::Test {
     }
     Result<Published> publish_sets(std::vector<control::SetSpec> sets, std::optional<BlobKind> as = {}) {
         return publish(access_, key_, {.sets = std::move(sets), .as = as}, {});
+    }
+    // As nodes, or an operator, leave it.
+    void end_rollout(RolloutState state) {
+        EtcdClient client(access_.etcd);
+        const auto now = read_publication(client, "edge", access_.pinned);
+        ASSERT_TRUE(now && now->rollout);
+        RolloutRecord record = *now->rollout;
+        record.state = state;
+        const auto changed = change_rollout(client, *now, record);
+        ASSERT_TRUE(changed && *changed);
     }
     // The manifest as etcdctl sees it.
     [[nodiscard]] nlohmann::json stored_manifest() const {
@@ -98,7 +109,7 @@ TEST_F(PublishTest, OneOfTwoPublishersWins) {
     const auto seen_by_one = read_publication(one, "edge", access_.pinned);
     const auto seen_by_other = read_publication(other, "edge", access_.pinned);
     ASSERT_TRUE(seen_by_one && seen_by_other);
-    Manifest manifest = seen_by_one->manifest->manifest;
+    Manifest manifest = renewal_of(*seen_by_one->manifest);
     const auto won = publish_manifest(one, manifest, *seen_by_one, key_, milliseconds_now());
     ASSERT_TRUE(won) << won.error().message;
     // Two that publish the very same manifest have both published it.
@@ -122,6 +133,7 @@ TEST_F(PublishTest, ManyPublishersMakeOneChain) {
             if (!before) return;
             Manifest manifest;
             manifest.fleet = "edge";
+            manifest.previous = base_of(*before);
             // Each has its own sets: two that publish the very same manifest have both published it.
             manifest.sets = {{.name = "bad", .digest = sha256_of(std::to_string(number)), .bytes = 1}};
             auto published = publish_manifest(client, manifest, *before, key_, milliseconds_now());
@@ -157,13 +169,83 @@ TEST_F(PublishTest, RollsBackToWhatWasBefore) {
     ASSERT_TRUE(back) << back.error().message;
     EXPECT_EQ(back->manifest.sets, first->manifest.manifest.sets);
     EXPECT_EQ(back->manifest.rolls_back, second->manifest.digest);
-    EXPECT_EQ(back->manifest.previous, second->manifest.digest);
+    EXPECT_EQ(back->manifest.previous, first->manifest.digest);
     EXPECT_GT(back->manifest.serial, second->manifest.manifest.serial);
     const auto to = roll_back(access_, key_, second->manifest.digest.substr(0, 8));
     ASSERT_TRUE(to) << to.error().message;
     EXPECT_EQ(to->manifest.sets, second->manifest.manifest.sets);
     EXPECT_FALSE(roll_back(access_, key_, "000000"));
     EXPECT_FALSE(roll_back(access_, key_, "../now"));
+}
+
+// A renewal has the sets of the one before, and after a rollback nobody means what it took back.
+TEST_F(PublishTest, RollsBackToOtherSets) {
+    const auto first = publish_sets({set("bad", "bad.txt")});
+    const auto second = publish_sets({set("bad", "worse.txt")});
+    ASSERT_TRUE(first && second);
+    end_rollout(RolloutState::complete);
+    ASSERT_TRUE(renew(access_, key_));
+    end_rollout(RolloutState::complete);
+    const auto back = roll_back(access_, key_, "");
+    ASSERT_TRUE(back) << back.error().message;
+    EXPECT_EQ(back->manifest.sets, first->manifest.manifest.sets);
+    end_rollout(RolloutState::complete);
+    const auto none = roll_back(access_, key_, "");
+    ASSERT_FALSE(none) << "back to what was taken back";
+    EXPECT_EQ(none.error().kind, ErrorKind::no);
+    const auto third = publish_sets({set("bad", "worse.txt"), set("worse", "worse.txt")});
+    ASSERT_TRUE(third);
+    EXPECT_EQ(roll_back(access_, key_, "")->manifest.sets, first->manifest.manifest.sets);
+}
+
+// What was stopped, or has come to some nodes only, is neither carried over nor gone back to.
+TEST_F(PublishTest, BuildsOnWhatHasComeToAllNodes) {
+    Rollout staged;
+    staged.stages = {{.label = "canary"}, {}};
+    staged.on_failure = OnRolloutFailure::rollback;
+    std::vector<std::string> remarks;
+    const control::Observer observer{.remark = [&](const std::string& text) { remarks.push_back(text); }};
+    const auto publish_one = [&](const std::string& name, const std::string& text, const Rollout& rollout) {
+        folder_.write("new.txt", text);
+        remarks.clear();
+        return publish(access_, key_, {.sets = {set(name, "new.txt")}, .rollout = rollout}, observer);
+    };
+    const auto good = publish_one("bad", "192.0.2.1\n", {});
+    ASSERT_TRUE(good) << good.error().message;
+    EXPECT_TRUE(remarks.empty());
+    end_rollout(RolloutState::complete);
+    const ManifestSet bad = good->manifest.manifest.sets.at(0);
+    std::string base = good->manifest.digest;
+    for (const RolloutState state :
+         {RolloutState::halted, RolloutState::rolled_back, RolloutState::running, RolloutState::paused}) {
+        ASSERT_TRUE(publish_one("bad", "198.51.100.1\n", staged));
+        end_rollout(state);
+        const auto next = publish_one("other", "192.0.2.9\n", staged);
+        ASSERT_TRUE(next) << next.error().message;
+        EXPECT_EQ(next->manifest.manifest.previous, base);
+        EXPECT_EQ(next->manifest.manifest.sets.at(0), bad) << rollout_state_name(state);
+        ASSERT_EQ(remarks.size(), 1U);
+        EXPECT_NE(remarks[0].find(rollout_state_name(state)), std::string::npos) << remarks[0];
+        // Nor is it for whoever goes back from there.
+        const auto back = roll_back(access_, key_, "");
+        ASSERT_TRUE(back) << back.error().message;
+        EXPECT_EQ(back->manifest.sets, good->manifest.manifest.sets);
+        base = back->digest;
+        end_rollout(RolloutState::complete);
+    }
+    // However many are stopped, the one to build on is kept.
+    for (std::size_t i = 0; i < kept_manifests + 2; i++) {
+        ASSERT_TRUE(publish_one("bad", fmt::format("198.51.100.{}\n", i), staged));
+        end_rollout(RolloutState::halted);
+    }
+    const auto last = publish_one("other", "192.0.2.9\n", {});
+    ASSERT_TRUE(last) << last.error().message;
+    EXPECT_EQ(last->manifest.manifest.sets.at(0), bad);
+    // At the last stage, all nodes have it.
+    const auto more = publish_one("more", "192.0.2.9\n", {});
+    ASSERT_TRUE(more);
+    EXPECT_EQ(more->manifest.manifest.previous, last->manifest.digest);
+    EXPECT_EQ(more->manifest.manifest.sets.size(), 3U);
 }
 
 TEST_F(PublishTest, HoldsARolloutAndLetsItGoOn) {

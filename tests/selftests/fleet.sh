@@ -142,13 +142,20 @@ commands() {
     refused_with 1 'nothing is published' sieve fleet pause --fleet edge --config "$CONFIG"
     refused_with 2 'is a configuration of fleet edge' sieve publish --fleet core --config "$CONFIG" --key "$KEY" \
         "bad=$WORK/one.txt"
-    publish "bad=$WORK/one.txt" --stages 10%,100%
+    publish "bad=$WORK/one.txt"
     [ "$(ls "$STORE")" = "$(sha256sum "$WORK/one.txt" | cut -d' ' -f1)" ] || fail "$(ls "$STORE")"
+    refused_with 1 'no manifest before the present one' sieve fleet rollback --fleet edge --config "$CONFIG" \
+        --key "$KEY"
+    publish "bad=$WORK/two.txt" --stages 10%,100%
     first=$(fleet status | jq -c '[.manifest.sets[0].name, .manifest.rollout.stages[0].permille, .rollout.state]')
     [ "$first" = '["bad",100,"running"]' ] || fail "$first"
     sieve -q fleet pause --fleet edge --config "$CONFIG"
     [ "$(fleet status | jq -r .rollout.state)" = paused ] || fail "not paused"
-    publish "bad=$WORK/two.txt"
+    # What has not come to all nodes is not carried over.
+    sieve publish --fleet edge --config "$CONFIG" --key "$KEY" "other=$WORK/two.txt" --stages 10% 2>"$WORK/said"
+    grep -q 'set bad: is taken as manifest [0-9a-f]* has it, .* is paused at stage 1 of 2' "$WORK/said" ||
+        fail "$(cat "$WORK/said")"
+    [ "$(fleet status | jq .manifest.sets[0].entries)" = 1 ] || fail "$(fleet status)"
     sieve fleet rollback --fleet edge --config "$CONFIG" --key "$KEY" | grep -q 'takes back' || fail "no rollback"
     [ "$(fleet status | jq .manifest.sets[0].entries)" = 1 ] || fail "$(fleet status)"
     # Nobody follows, so the rollout goes nowhere, and what it covers stays what it is.
@@ -350,7 +357,11 @@ together() {
             case $reason in
             own) echo "$IN4" >>"$WORK/new-${of[round]}" ;;
             shrink) sed -i 51,200d "$WORK/new-${of[round]}" ;;
-            blob) spoil "$WORK/new-${of[round]}" ;;
+            blob)
+                # Hard to compress, so that there is no difference to the list in force.
+                head -c 9000 /dev/urandom | base64 | sed 's/^/# /' >>"$WORK/new-${of[round]}"
+                spoil "$WORK/new-${of[round]}"
+                ;;
             esac
             publish "bad=$WORK/new-bad" "worse=$WORK/new-worse"
             await node_is failed

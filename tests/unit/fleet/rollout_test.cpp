@@ -47,20 +47,36 @@ TEST(Rollout, SharesAreDrawnOverNodesAndManifests) {
 TEST(Rollout, TurnsFollowStageAndState) {
     SignedManifest published{staged(), sha256_of("m"), {}};
     RolloutRecord record{.manifest = sha256_of("m"), .stage = 1};
-    EXPECT_EQ(turn_of(published, record, 0), Turn::now);
-    EXPECT_EQ(turn_of(published, record, 1), Turn::now);
-    EXPECT_EQ(turn_of(published, record, 2), Turn::before);
-    for (const RolloutState state : {RolloutState::paused, RolloutState::halted, RolloutState::complete}) {
+    for (const RolloutState state : {RolloutState::running, RolloutState::paused, RolloutState::complete}) {
         record.state = state;
-        EXPECT_EQ(turn_of(published, record, 1), Turn::now);
-        EXPECT_EQ(turn_of(published, record, 2), Turn::before);
+        EXPECT_EQ(turn_of(published, record, 0, false), Turn::now);
+        EXPECT_EQ(turn_of(published, record, 1, false), Turn::now);
+        EXPECT_EQ(turn_of(published, record, 2, false), Turn::before);
     }
-    record.state = RolloutState::rolled_back;
-    EXPECT_EQ(turn_of(published, record, 1), Turn::now) << "its publisher did not sign that it may go back";
+    // Its publisher did not sign that nodes may go back. Nodes that were away do not begin.
+    for (const RolloutState state : {RolloutState::halted, RolloutState::rolled_back}) {
+        record.state = state;
+        EXPECT_EQ(turn_of(published, record, 1, true), Turn::now);
+        EXPECT_EQ(turn_of(published, record, 1, false), Turn::before);
+        EXPECT_EQ(turn_of(published, record, 2, true), Turn::before);
+    }
     published.manifest.rollout.on_failure = OnRolloutFailure::rollback;
-    EXPECT_EQ(turn_of(published, record, 1), Turn::before);
+    EXPECT_EQ(turn_of(published, record, 1, true), Turn::before);
     record.manifest = sha256_of("other");
-    EXPECT_FALSE(turn_of(published, record, 1));
+    EXPECT_FALSE(turn_of(published, record, 1, true));
+}
+
+TEST(Rollout, HasComeToAllAtItsLastStage) {
+    const SignedManifest published{staged(), sha256_of("m"), {}};
+    const auto has_come = [&](RolloutState state, std::uint32_t stage) {
+        return has_come_to_all(published, {.manifest = sha256_of("m"), .stage = stage, .state = state});
+    };
+    EXPECT_TRUE(has_come(RolloutState::complete, 3));
+    EXPECT_TRUE(has_come(RolloutState::running, 3));
+    EXPECT_FALSE(has_come(RolloutState::running, 2));
+    EXPECT_FALSE(has_come(RolloutState::paused, 2));
+    EXPECT_FALSE(has_come(RolloutState::halted, 3));
+    EXPECT_FALSE(has_come(RolloutState::rolled_back, 3));
 }
 
 TEST(Rollout, StagesAreReadAndWritten) {

@@ -51,28 +51,55 @@ Result<Publication> present(EtcdClient& etcd, const FleetAccess& access, bool fo
     return replaced;
 }
 
-// The sets of the manifest: the new ones, and of the present ones those that stay.
-std::vector<ManifestSet> merged(const Publication& before, const std::vector<PublishedSet>& fresh,
-                                bool only) {
-    std::vector<ManifestSet> sets;
-    for (const PublishedSet& one : fresh) sets.push_back(one.set);
-    if (!only && before.manifest)
-        for (const ManifestSet& set : before.manifest->manifest.sets)
-            if (std::ranges::none_of(fresh,
-                                     [&](const PublishedSet& one) { return one.set.name == set.name; }))
-                sets.push_back(set);
-    std::ranges::sort(sets, {}, &ManifestSet::name);
-    return sets;
+// The sets of the manifest that the next one builds on.
+Result<std::vector<ManifestSet>> sets_before(EtcdClient& etcd, const FleetAccess& access,
+                                             const Publication& present) {
+    const std::string base = base_of(present);
+    if (base.empty()) return std::vector<ManifestSet>();
+    if (base == present.manifest->digest) return present.manifest->manifest.sets;
+    SIEVE_ASSIGN(const SignedManifest earlier, read_earlier(etcd, access.fleet, access.pinned, base));
+    return earlier.manifest.sets;
+}
+
+bool has(std::span<const control::SetSpec> sets, const std::string& name) {
+    return std::ranges::find(sets, name, &control::SetSpec::name) != sets.end();
+}
+
+// Sets of the present manifest that the new one does not have as they are.
+void say_what_is_left(const Publication& present, std::span<const ManifestSet> before,
+                      std::span<const control::SetSpec> fresh, const control::Observer& observer) {
+    const std::string base = base_of(present);
+    if (!present.manifest || base == present.manifest->digest) return;
+    for (const ManifestSet& set : present.manifest->manifest.sets) {
+        if (has(fresh, set.name) || std::ranges::find(before, set) != before.end()) continue;
+        const bool stays = std::ranges::find(before, set.name, &ManifestSet::name) != before.end();
+        observer.remark(fmt::format(
+            "set {}: is {}, since the rollout of manifest {} is {} at stage {} of {}", set.name,
+            stays ? fmt::format("taken as manifest {} has it", brief(base)) : "not in the new manifest",
+            brief(present.manifest->digest), rollout_state_name(present.rollout->state),
+            present.rollout->stage + 1, present.manifest->manifest.rollout.stages.size()));
+    }
+}
+
+// The newest manifest before the present one that has other sets and was not taken back.
+Result<SignedManifest> find_previous(EtcdClient& etcd, const FleetAccess& access, SignedManifest one) {
+    const std::vector<ManifestSet> present = one.manifest.sets;
+    std::vector<std::string> taken_back;
+    do {
+        taken_back.push_back(one.manifest.rolls_back);
+        if (one.manifest.previous.empty())
+            return failure(ErrorKind::no,
+                           fmt::format("fleet {}: there is no manifest before the present one that has other "
+                                       "sets and was not taken back",
+                                       access.fleet));
+        SIEVE_ASSIGN(one, read_earlier(etcd, access.fleet, access.pinned, one.manifest.previous));
+    } while (one.manifest.sets == present || std::ranges::find(taken_back, one.digest) != taken_back.end());
+    return one;
 }
 
 Result<SignedManifest> find_earlier(EtcdClient& etcd, const FleetAccess& access,
                                     const SignedManifest& present, const std::string& to) {
-    if (to.empty()) {
-        if (present.manifest.previous.empty())
-            return failure(ErrorKind::no, fmt::format("fleet {}: there is no manifest before the present one",
-                                                      access.fleet));
-        return read_earlier(etcd, access.fleet, access.pinned, present.manifest.previous);
-    }
+    if (to.empty()) return find_previous(etcd, access, present);
     const EtcdPaths paths(access.fleet);
     if (to.size() < shortest_digest || to.find_first_not_of("0123456789abcdef") != std::string::npos)
         return invalid_request(
@@ -87,10 +114,9 @@ Result<SignedManifest> find_earlier(EtcdClient& etcd, const FleetAccess& access,
 
 // Puts what turns the feed before into this one beside it, if that saves half of it. Bytes of the difference;
 // 0: there is none. A feed before that the store has lost, say, only means that there is none.
-Result<std::uint64_t> offer_delta(ObjectStore& store, const Publication& before, const BlobSource& blob,
-                                  bool again) {
-    if (blob.set.as != BlobKind::feed || !before.manifest) return 0;
-    const std::vector<ManifestSet>& sets = before.manifest->manifest.sets;
+Result<std::uint64_t> offer_delta(ObjectStore& store, std::span<const ManifestSet> sets,
+                                  const BlobSource& blob, bool again) {
+    if (blob.set.as != BlobKind::feed) return 0;
     const auto old = std::ranges::find(sets, blob.set.name, &ManifestSet::name);
     if (old == sets.end() || old->as != BlobKind::feed || old->digest == blob.set.digest ||
         std::max(old->bytes, blob.set.bytes) > largest_for_delta)
@@ -115,7 +141,10 @@ Result<Published> publish(const FleetAccess& access, const SigningKey& key, cons
     SIEVE_TRY(check_key(access, key));
     SIEVE_TRY(control::check_names(request.sets));
     EtcdClient etcd(access.etcd);
-    SIEVE_ASSIGN(const Publication before, present(etcd, access, request.force));
+    SIEVE_ASSIGN(const Publication now, present(etcd, access, request.force));
+    Result<std::vector<ManifestSet>> before = sets_before(etcd, access, now);
+    if (!before && !request.only && !request.force) return tl::unexpected(before.error());
+    if (!before) before.emplace();
     std::vector<BlobSource> blobs;
     for (const control::SetSpec& spec : request.sets) {
         SIEVE_ASSIGN(BlobSource blob, make_blob(spec, request.as, observer));
@@ -127,7 +156,7 @@ Result<Published> publish(const FleetAccess& access, const SigningKey& key, cons
     for (const BlobSource& blob : blobs) {
         SIEVE_ASSIGN(const Uploaded uploaded,
                      store.put({blob.set.digest, blob.set.bytes}, blob.content.get(), request.again));
-        const Result<std::uint64_t> delta = offer_delta(store, before, blob, request.again);
+        const Result<std::uint64_t> delta = offer_delta(store, *before, blob, request.again);
         if (!delta)
             observer.remark(
                 fmt::format("set {}: nodes take the whole feed, since there is no difference to the one "
@@ -137,14 +166,17 @@ Result<Published> publish(const FleetAccess& access, const SigningKey& key, cons
     }
     Manifest manifest;
     manifest.fleet = access.fleet;
-    manifest.sets = merged(before, published.sets, request.only);
+    manifest.previous = base_of(now);
     manifest.rollout = request.rollout;
-    for (const ManifestSet& set : manifest.sets)
-        if (std::ranges::none_of(published.sets,
-                                 [&](const PublishedSet& one) { return one.set.name == set.name; }))
-            published.sets.push_back({set, std::nullopt, 0});
+    if (!request.only) {
+        for (const ManifestSet& set : *before)
+            if (!has(request.sets, set.name)) published.sets.push_back({set, std::nullopt, 0});
+        say_what_is_left(now, *before, request.sets, observer);
+    }
+    for (const PublishedSet& one : published.sets) manifest.sets.push_back(one.set);
+    std::ranges::sort(manifest.sets, {}, &ManifestSet::name);
     SIEVE_ASSIGN(published.manifest,
-                 publish_manifest(etcd, std::move(manifest), before, key, milliseconds_now(), request.valid));
+                 publish_manifest(etcd, std::move(manifest), now, key, milliseconds_now(), request.valid));
     return published;
 }
 

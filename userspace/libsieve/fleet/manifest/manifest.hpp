@@ -82,7 +82,9 @@ struct Manifest {
     // that nobody can hand it an old one. Both are 0 in version 1.
     std::uint64_t published_at = 0;
     std::uint64_t valid_until = 0;
-    std::string previous{};          // digest of the manifest that it replaces; empty: there is none
+    // Digest of the manifest before it, which nodes go back to (base_of() in publication.hpp); empty: there
+    // is none.
+    std::string previous{};
     std::string rolls_back{};        // digest of the manifest that it takes back; empty: it is no rollback
     std::vector<ManifestSet> sets{}; // by name
     Rollout rollout{};

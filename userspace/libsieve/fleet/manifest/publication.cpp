@@ -16,14 +16,17 @@ namespace sieve::fleet {
 
 namespace {
 
-// Kept manifests beyond the newest ones, which the next transaction removes.
-Result<std::vector<std::string>> outdated(EtcdClient& etcd, const EtcdPaths& paths) {
+// Kept manifests beyond the newest ones and `previous`, which the next transaction removes.
+Result<std::vector<std::string>> outdated(EtcdClient& etcd, const EtcdPaths& paths,
+                                          const std::string& previous) {
     SIEVE_ASSIGN(const EtcdKeys kept, etcd.read_prefix(paths.history()));
     std::vector<std::pair<std::int64_t, std::string>> by_age;
-    for (const auto& [key, value] : kept.keys) by_age.emplace_back(value.modified, key);
+    for (const auto& [key, value] : kept.keys)
+        if (key != paths.in_history(previous)) by_age.emplace_back(value.modified, key);
     std::sort(by_age.begin(), by_age.end());
     std::vector<std::string> keys;
-    for (std::size_t i = 0; i + kept_manifests <= by_age.size(); i++) keys.push_back(by_age[i].second);
+    const std::size_t others = kept_manifests - 1 - (by_age.size() < kept.keys.size() ? 1 : 0);
+    for (std::size_t i = 0; i + others < by_age.size(); i++) keys.push_back(by_age[i].second);
     return keys;
 }
 
@@ -69,8 +72,21 @@ Result<Publication> read_publication(EtcdClient& etcd, const std::string& fleet,
 
 Result<Publication> read_replaced(EtcdClient& etcd, const std::string& fleet,
                                   std::span<const PublicKey> pinned) {
-    SIEVE_ASSIGN(const EtcdKeys keys, etcd.read_prefix(EtcdPaths(fleet).now()));
-    return manifest_in(keys, fleet, pinned);
+    const EtcdPaths paths(fleet);
+    SIEVE_ASSIGN(const EtcdKeys keys, etcd.read_prefix(paths.now()));
+    SIEVE_ASSIGN(Publication publication, manifest_in(keys, fleet, pinned));
+    if (const auto found = keys.keys.find(paths.rollout()); found != keys.keys.end())
+        if (Result<RolloutRecord> record = parse_rollout(found->second.value))
+            publication.rollout = std::move(*record);
+    return publication;
+}
+
+std::string base_of(const Publication& present) {
+    if (!present.manifest) return {};
+    const SignedManifest& manifest = *present.manifest;
+    // Whoever can spoil the record can also write that the rollout is complete.
+    if (!present.rollout || present.rollout->manifest != manifest.digest) return manifest.digest;
+    return has_come_to_all(manifest, *present.rollout) ? manifest.digest : manifest.manifest.previous;
 }
 
 Result<SignedManifest> read_earlier(EtcdClient& etcd, const std::string& fleet,
@@ -89,14 +105,13 @@ Result<SignedManifest> read_earlier(EtcdClient& etcd, const std::string& fleet,
 Result<SignedManifest> publish_manifest(EtcdClient& etcd, Manifest manifest, const Publication& before,
                                         const SigningKey& key, std::uint64_t now, std::uint64_t valid) {
     const EtcdPaths paths(manifest.fleet);
-    manifest.previous = before.manifest ? before.manifest->digest : std::string();
     SIEVE_ASSIGN(manifest.serial, next_serial(now, before.manifest ? before.manifest->manifest.serial : 0));
     manifest.published_at = std::max<std::uint64_t>(1, now / 1000);
     manifest.valid_until = manifest.published_at + valid;
     SIEVE_ASSIGN(const std::string envelope, sign_manifest(manifest, key));
     const std::string digest = manifest_digest(manifest);
     const RolloutRecord rollout{.manifest = digest, .since = now, .by = "operator"};
-    SIEVE_ASSIGN(std::vector<std::string> removals, outdated(etcd, paths));
+    SIEVE_ASSIGN(std::vector<std::string> removals, outdated(etcd, paths, manifest.previous));
     const EtcdTransaction transaction{
         .conditions = {{paths.manifest(), before.manifest_revision}},
         .puts = {{paths.manifest(), envelope},
@@ -120,12 +135,14 @@ Result<SignedManifest> publish_manifest(EtcdClient& etcd, Manifest manifest, con
 
 Manifest rollback_of(const SignedManifest& published, const SignedManifest& target) {
     Manifest manifest = renewal_of(target);
+    // Not the one that is taken back: nothing is to build on it any more.
     manifest.rolls_back = published.digest;
     return manifest;
 }
 
 Manifest renewal_of(const SignedManifest& published) {
     Manifest manifest = published.manifest;
+    manifest.previous = published.digest;
     manifest.rolls_back.clear();
     manifest.rollout.stages = {Stage{}};
     manifest.rollout.soak_seconds = 0;

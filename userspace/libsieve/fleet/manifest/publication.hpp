@@ -30,7 +30,7 @@ struct Publication {
 [[nodiscard]] Result<Publication> read_publication(EtcdClient& etcd, const std::string& fleet,
                                                    std::span<const PublicKey> pinned);
 
-// For whoever replaces both keys: without the record, which need not be right.
+// For whoever replaces both keys: without the record if that cannot be understood.
 [[nodiscard]] Result<Publication> read_replaced(EtcdClient& etcd, const std::string& fleet,
                                                 std::span<const PublicKey> pinned);
 
@@ -39,21 +39,27 @@ struct Publication {
                                                   std::span<const PublicKey> pinned,
                                                   const std::string& digest);
 
-// How many manifests etcd keeps of a fleet, the present one included.
+// The digest of the manifest that the next one builds on: its `previous`, whose other sets it keeps. That is
+// the present one, or the one before it if the rollout of the present one was stopped, or has not come to its
+// last stage: then not all nodes were to have it. Empty: there is none.
+[[nodiscard]] std::string base_of(const Publication& present);
+
+// How many manifests etcd keeps of a fleet, the present one and the one before it included.
 inline constexpr std::size_t kept_manifests = 16;
 
-// Signs the manifest and makes it the present one, if `before` still is what it replaces. Sets its serial,
-// its times and `previous`. `now`: milliseconds since 1970; `valid`: seconds from then on. changed_meanwhile:
-// somebody else published meanwhile.
+// Signs the manifest and makes it the present one, if `before` still is what it replaces. Sets its serial and
+// its times. `now`: milliseconds since 1970; `valid`: seconds from then on. changed_meanwhile: somebody else
+// published meanwhile.
 [[nodiscard]] Result<SignedManifest> publish_manifest(EtcdClient& etcd, Manifest manifest,
                                                       const Publication& before, const SigningKey& key,
                                                       std::uint64_t now,
                                                       std::uint64_t valid = standard_validity);
 
-// The manifest that takes the published one back: the sets of `target`, on all nodes at once.
+// The manifest that takes the published one back: the sets of `target`, on all nodes at once. `target` is the
+// one before it.
 [[nodiscard]] Manifest rollback_of(const SignedManifest& published, const SignedManifest& target);
 
-// The sets of the published manifest once more, for all nodes at once.
+// The sets of the published manifest once more, for all nodes at once. That one is the one before it.
 [[nodiscard]] Manifest renewal_of(const SignedManifest& published);
 
 // Takes every envelope out of etcd that no pinned key has signed, or that is none; with the published one

@@ -30,6 +30,11 @@ constexpr std::array<std::pair<RolloutState, const char*>, 5> state_names{{
 
 constexpr std::uint32_t whole = 1000; // permille
 
+// Since a node was not well with it.
+bool is_stopped(RolloutState state) {
+    return state == RolloutState::halted || state == RolloutState::rolled_back;
+}
+
 // In [0, 1000).
 std::uint32_t place_of(const std::string& digest, const std::string& node) {
     const std::string hash = sha256_of(digest + '\n' + node);
@@ -106,7 +111,8 @@ Result<std::vector<Stage>> parse_stages(const std::string& text) {
                                    ? stage.permille > covered
                                    : covered < whole && std::ranges::count(stages, stage) == 0;
         if (!has_nodes)
-            return invalid_request(fmt::format("stage `{}`: the stages before it have all of its nodes", word));
+            return invalid_request(
+                fmt::format("stage `{}`: the stages before it have all of its nodes", word));
         if (stage.label.empty()) covered = stage.permille;
         stages.push_back(std::move(stage));
     }
@@ -138,12 +144,17 @@ std::uint32_t stage_of(const Manifest& manifest, const std::string& digest, cons
     return static_cast<std::uint32_t>(stages.size() - 1);
 }
 
-std::optional<Turn> turn_of(const SignedManifest& published, const RolloutRecord& record,
-                            std::uint32_t stage) {
+bool has_come_to_all(const SignedManifest& published, const RolloutRecord& record) {
+    return !is_stopped(record.state) && record.stage + 1 >= published.manifest.rollout.stages.size();
+}
+
+std::optional<Turn> turn_of(const SignedManifest& published, const RolloutRecord& record, std::uint32_t stage,
+                            bool has_begun) {
     if (record.manifest != published.digest) return std::nullopt;
     // Going back must have been signed, or whoever may write to etcd could have old lists in force.
     const bool may_go_back = published.manifest.rollout.on_failure == OnRolloutFailure::rollback;
     if (record.state == RolloutState::rolled_back && may_go_back) return Turn::before;
+    if (is_stopped(record.state) && !has_begun) return Turn::before;
     return stage <= record.stage ? Turn::now : Turn::before;
 }
 

@@ -49,10 +49,14 @@ struct RolloutRecord {
 [[nodiscard]] std::uint32_t stage_of(const Manifest& manifest, const std::string& digest,
                                      const std::string& node, const std::vector<std::string>& labels);
 
+// Whether the rollout has come to all nodes: it is at its last stage, and was not stopped.
+[[nodiscard]] bool has_come_to_all(const SignedManifest& published, const RolloutRecord& record);
+
 // Which manifest a node of this stage is to have in force: the manifest itself, or the one before it.
-// Nothing: the record is about another manifest.
+// `has_begun`: the node has it, or has begun to bring it in; once the rollout was stopped, no other node
+// begins. Nothing: the record is about another manifest.
 enum class Turn : std::uint8_t { now, before };
 [[nodiscard]] std::optional<Turn> turn_of(const SignedManifest& published, const RolloutRecord& record,
-                                          std::uint32_t stage);
+                                          std::uint32_t stage, bool has_begun);
 
 } // namespace sieve::fleet

@@ -204,7 +204,8 @@ struct Follower::State {
         }
         report.stage = stage_of(manifest.manifest, manifest.digest, access.node, settings.labels);
         if (!news.rollout) return bad_input("the rollout has no record");
-        const std::optional<Turn> whose = turn_of(manifest, *news.rollout, report.stage);
+        const bool has_begun = manifest.digest == view.held || manifest.digest == view.wanted;
+        const std::optional<Turn> whose = turn_of(manifest, *news.rollout, report.stage, has_begun);
         if (!whose) return bad_input("the record of the rollout is about another manifest");
         if (*whose == Turn::now) return bring_in(manifest);
         const bool goes_back = news.rollout->state == RolloutState::rolled_back;
