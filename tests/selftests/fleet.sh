@@ -305,6 +305,31 @@ wrong() {
     verdicts <<<"drop udp $MEMBER $IN4 1 2"
 }
 
+# A list that had more than doubled is taken back; a list that the guards refuse can be accepted.
+sizes() {
+    fresh
+    address_lists 20261129 short 150 more 450
+    cat "$WORK/short" "$WORK/more" >"$WORK/long"
+    head -n 200 "$WORK/more" >"$WORK/cut"
+    publish "bad=$WORK/short"
+    start
+    await current
+    publish "bad=$WORK/long"
+    await current
+    sieve -q fleet rollback --fleet edge --config "$CONFIG" --key "$KEY"
+    await current
+    verdicts <<<"pass udp $(head -n 1 "$WORK/more") $IN4 1 2"
+    publish "bad=$WORK/long"
+    await current
+    publish "bad=$WORK/cut"
+    await node_is failed
+    node_says 'most-shrink is 50%.* just this list, once, with `xdp-sieve accept bad' || fail "$(node error)"
+    verdicts <<<"drop udp $(head -n 1 "$WORK/short") $IN4 1 2"
+    sieve accept bad --config "$CONFIG"
+    await current
+    verdicts <<<"pass udp $(head -n 1 "$WORK/short") $IN4 1 2"
+}
+
 # flows_of LIST VERDICT: prints lines for the traffic.
 flows_of() {
     head -n 200 "$WORK/$1" |
@@ -439,5 +464,6 @@ ktap_run \
     "a reload takes what the files of keys hold" exchanged \
     "servers that are away change nothing" away \
     "what is not right is refused" wrong \
+    "lists that guards find too short" sizes \
     "the sets of a manifest come together or not at all" together \
     "a killed node comes to what is published" killed

@@ -104,6 +104,10 @@ class FleetPart {
             log_.error(fmt::format("fleet {} is not followed: {}", followed_->name, started.error().message));
     }
 
+    void look_again() {
+        if (fleet_) fleet_->look_again();
+    }
+
   private:
     Status start(const service::FleetConfiguration& configuration, const std::string& folder) {
         if (support_.follow == nullptr) return bad_input(no_fleet());
@@ -149,6 +153,7 @@ Result<Exit> serve(const Options& options, const FleetSupport& support, service:
                                              face.follow(adopted, *statistics, log);
                                              fleet.follow(adopted);
                                          },
+                                     .accepted = [&fleet] { fleet.look_again(); },
                                      .told = [&](const std::string& standing) { face.tell(standing, log); },
                                      .trouble_beside = [&face] { return face.trouble(); }};
     SIEVE_ASSIGN(const std::string ban_socket, service::ban_socket_path());

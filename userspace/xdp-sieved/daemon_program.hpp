@@ -18,7 +18,7 @@ namespace sieve::cli {
 class FleetFollower {
   public:
     virtual ~FleetFollower() = default;
-    // The configuration may have other sets now.
+    // The configuration may have other sets now, or a person has accepted a list that was refused.
     virtual void look_again() = 0;
     // Whether a file that [fleet] names, of a key or a certificate, say, holds something else by now.
     [[nodiscard]] virtual bool is_outdated() const = 0;

@@ -311,6 +311,59 @@ TEST_F(NodeKeeperTest, AnInterruptionAfterTheSwitchJudgesNothing) {
     EXPECT_EQ(keeper_->view().error, "a guard refused it");
 }
 
+// Guards need not compare their sizes with that of the list in force.
+TEST_F(NodeKeeperTest, ListsThatWereInForceOrThatItGoesBackToAreKnown) {
+    const auto knows = [&](const std::string& content) {
+        return fs::is_symlink(folder_ + "/known/" + sha256_of(content));
+    };
+    bring("one", "A");
+    EXPECT_TRUE(knows("one"));
+    publish("two");
+    switched_to("two");
+    EXPECT_FALSE(knows("two"));
+    let_look();
+    begin();
+    refuse("a guard refused it");
+    ASSERT_TRUE(await([&] { return source() == "one"; }));
+    EXPECT_FALSE(knows("two"));
+    SignedManifest back = last_;
+    back.manifest.serial = ++serial_;
+    back.manifest.rolls_back = last_.digest;
+    back.manifest.sets[0].digest = sha256_of("three");
+    content_[sha256_of("three")] = "three";
+    back.digest = manifest_digest(back.manifest);
+    ASSERT_TRUE(keeper_->accept(back));
+    ASSERT_TRUE(keeper_->bring_in(back));
+    switched_to("three");
+    EXPECT_TRUE(knows("three")) << "before anybody reads it";
+    keeper_.reset();
+    fs::remove_all(folder_ + "/known");
+    start();
+    EXPECT_TRUE(await([&] { return knows("one"); })) << "an older version has noted nothing";
+}
+
+// Until another manifest is wanted, a person may accept a list of the one that was refused.
+TEST_F(NodeKeeperTest, NotesWhichManifestWasRefused) {
+    const auto refused = [&] {
+        std::error_code error;
+        return fs::read_symlink(folder_ + "/refused", error).filename().string();
+    };
+    bring("one", "A");
+    const std::string two = publish("two");
+    switched_to("two");
+    let_look();
+    begin();
+    refuse("a guard refused it");
+    ASSERT_TRUE(await([&] { return source() == "one"; }));
+    EXPECT_EQ(refused(), two);
+    begin();
+    end("one", "A");
+    ASSERT_TRUE(await([&] { return source() == "two"; })) << "it tries again";
+    EXPECT_EQ(refused(), two);
+    bring("three", "C");
+    EXPECT_EQ(refused(), "");
+}
+
 // Somebody may publish for weeks what this host refuses.
 TEST_F(NodeKeeperTest, RefusedListsDoNotAddUp) {
     const auto files = [&](const char* part) {

@@ -132,6 +132,61 @@ TEST_F(SetsTogetherTest, AGuardThatRefusesOneHoldsBackAll) {
     EXPECT_EQ(kernel.count("replace"), 1U);
 }
 
+// A fleet that goes back from a long list goes back to a short one.
+TEST_F(SetsTogetherTest, AListThatTheFleetKnowsMayBeOfAnySize) {
+    publish("long", {{"a", {"192.0.2.3"}}, {"b", test::addresses(1000)}});
+    switch_to("long");
+    ASSERT_EQ(report().sets[1].outcome, SetOutcome::replaced);
+    const fs::path fleet = files.path("state") + "/fleet";
+    publish("short", {{"a", {"192.0.2.3"}}});
+    fs::create_directories(fleet / "blobs");
+    fs::rename(files.feed("short", test::addresses(300)), fleet / "blobs/0123");
+    fs::create_symlink("../../blobs/0123", fleet / "manifests/short/b");
+    switch_to("short");
+    EXPECT_EQ(report().sets[1].guard, Guard::shrink);
+    fs::create_directories(fleet / "known");
+    fs::create_symlink("in-force-before", fleet / "known/0123");
+    EXPECT_EQ(report().sets[1].outcome, SetOutcome::replaced);
+    // Its addresses are as protected as ever.
+    publish("own", {{"a", {"192.0.2.3"}}});
+    fs::rename(files.feed("own", {"192.0.2.7"}), fleet / "blobs/4567");
+    fs::create_symlink("../../blobs/4567", fleet / "manifests/own/b");
+    fs::create_symlink("in-force-before", fleet / "known/4567");
+    host.addresses = {test::host_address("192.0.2.7")};
+    switch_to("own");
+    EXPECT_EQ(report().sets[1].guard, Guard::protection);
+}
+
+// The node leads the link back as soon as one list was refused, and tries again later.
+TEST_F(SetsTogetherTest, WhatWasRefusedCanBeAcceptedUntilTheFleetWantsAnother) {
+    publish("long", {{"a", {"192.0.2.3"}}, {"b", test::addresses(1000)}});
+    publish("short", {{"a", {"192.0.2.4"}}, {"b", test::addresses(300)}});
+    switch_to("long");
+    ASSERT_EQ(report().sets[1].outcome, SetOutcome::replaced);
+    switch_to("short");
+    ASSERT_EQ(report().sets[1].guard, Guard::shrink);
+    const std::string refused = files.path("state") + "/fleet/refused";
+    fs::create_directory_symlink("manifests/short", refused);
+    switch_to("long");
+    ASSERT_EQ(report().sets[1].outcome, SetOutcome::unchanged);
+    std::optional<RefusedList> list = state->refused("b");
+    ASSERT_TRUE(list);
+    list->accepted = true;
+    ASSERT_TRUE(write_refusal(files.path("state"), "b", *list));
+    ASSERT_EQ(report().sets[1].outcome, SetOutcome::unchanged);
+    switch_to("short");
+    EXPECT_EQ(report().sets[1].outcome, SetOutcome::replaced);
+    EXPECT_FALSE(state->refused("b")) << "once";
+    // Another manifest is wanted.
+    publish("shorter", {{"a", {"192.0.2.4"}}, {"b", test::addresses(100)}});
+    switch_to("shorter");
+    ASSERT_EQ(report().sets[1].guard, Guard::shrink);
+    fs::remove(refused);
+    switch_to("short");
+    ASSERT_EQ(report().sets[1].outcome, SetOutcome::unchanged);
+    EXPECT_FALSE(state->refused("b"));
+}
+
 // One of them may not come before a set that passes has its list.
 TEST_F(SetsTogetherTest, OneThatWaitsForAFriendHoldsBackAll) {
     name_images("one ");

@@ -39,7 +39,7 @@ class FleetNode {
     // Ends the children at once. What is in force stays.
     ~FleetNode();
 
-    // The configuration may have other sets now.
+    // The configuration may have other sets now, or a person has accepted a list that was refused.
     void look_again();
 
   private:

@@ -114,6 +114,7 @@ struct NodeKeeper::State {
     void work() {
         if (const std::string held = store.held(); !held.empty() && held == store.current())
             if (await(store.sets_of(held), {})) found_in_force(held);
+        (void)store.know(store.sets_of(store.held())); // it may be an older version's
         unsigned failed_in_a_row = 0;
         std::optional<std::chrono::milliseconds> retry;
         for (;;) {
@@ -192,6 +193,7 @@ struct NodeKeeper::State {
             SIEVE_TRY(check_set(set, here->second));
             blobs[set.name] = set.digest;
         }
+        if (store.refused() != manifest.digest) SIEVE_TRY(store.refuse({}));
         // Whatever becomes of it, manifests that never came into force do not add up.
         std::set<std::string> needed;
         for (const auto& [name, digest] : blobs) needed.insert(digest);
@@ -211,6 +213,7 @@ struct NodeKeeper::State {
         if (switches) {
             count_traffic(When::before);
             found_in_force({});
+            if (goes_back(manifest)) SIEVE_TRY(store.know(blobs));
             SIEVE_TRY(store.switch_to(manifest));
             switched_to = manifest.digest;
             after_switch = next_visits();
@@ -225,6 +228,7 @@ struct NodeKeeper::State {
         if (!came) {
             // All sets of a manifest, or none.
             if (held.empty() || held == manifest.digest) return came;
+            SIEVE_TRY(store.refuse(manifest.digest));
             SIEVE_TRY(store.switch_back(held));
             if (await(store.sets_of(held), next_visits())) {
                 count_traffic(When::after);
@@ -234,10 +238,19 @@ struct NodeKeeper::State {
         }
         if (is_fresh) count_traffic(When::after);
         if (held != manifest.digest) SIEVE_TRY(store.hold(manifest.digest));
+        SIEVE_TRY(store.refuse({}));
+        SIEVE_TRY(store.know(blobs));
         if (found_in_force(manifest.digest))
             log.notice(fmt::format("fleet: manifest {} is in force", brief(manifest.digest)));
         store.keep_only({manifest.digest, held, manifest.manifest.previous});
         return {};
+    }
+
+    // Whether this node leaves a manifest for what was before it. A new node has left none.
+    [[nodiscard]] bool goes_back(const SignedManifest& manifest) const {
+        const std::optional<AcceptedManifest> accepted = store.accepted().value_or(std::nullopt);
+        const bool is_before = accepted && accepted->digest != manifest.digest;
+        return !store.held().empty() && (is_before || !manifest.manifest.rolls_back.empty());
     }
 
     void note_store(bool gives) {

@@ -58,7 +58,8 @@ class NodeKeeper final : public Node {
     void tell(const FollowerNews& news) override;
     void say(service::LogLevel level, const std::string& sentence) override;
 
-    // The configuration may have other sets now: looks at the wanted manifest again.
+    // The configuration may have other sets now, or a person has accepted a list that was refused: looks at
+    // the wanted manifest again.
     void look_again();
 
   private:

@@ -17,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include "libsieve/fleet/servers/sha256.hpp"
+#include "libsieve/service/state/source_provenance.hpp"
 #include "libsieve/util/files/output.hpp"
 #include "libsieve/util/system/small_file.hpp"
 #include "libsieve/util/system/unique_fd.hpp"
@@ -31,6 +32,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t longest_record = 64 << 10;
+constexpr std::size_t most_known = 256; // 16 manifests of as many sets
 
 const OutputKind accepted_output{.name = "record of xdp-sieve", .beginnings = {"{"}, .mode = 0600};
 
@@ -60,7 +62,8 @@ Status replace_link(const std::string& target, const std::string& path) {
 } // namespace
 
 Result<NodeStore> NodeStore::open(const std::string& folder) {
-    for (const char* part : {"", "/blobs", "/manifests", "/serials"}) SIEVE_TRY(make_folder(folder + part));
+    for (const char* part : {"", "/blobs", "/manifests", "/serials", "/known"})
+        SIEVE_TRY(make_folder(folder + part));
     return NodeStore(folder);
 }
 
@@ -110,6 +113,32 @@ std::string NodeStore::held() const {
 Status NodeStore::hold(const std::string& digest) const {
     SIEVE_TRY(replace_link("manifests/" + digest, folder_ + "/held"));
     return sync(folder_);
+}
+
+Status NodeStore::refuse(const std::string& digest) const {
+    const std::string link = folder_ + "/refused";
+    if (!digest.empty()) return replace_link("manifests/" + digest, link);
+    if (::unlink(link.c_str()) != 0 && errno != ENOENT) return fault(link, errno);
+    return {};
+}
+
+std::string NodeStore::refused() const {
+    return leads_to("refused");
+}
+
+Status NodeStore::know(const std::map<std::string, std::string>& blobs) const {
+    for (const auto& [set, digest] : blobs)
+        SIEVE_TRY(replace_link("in-force-before", folder_ + "/known/" + digest));
+    std::vector<std::pair<std::int64_t, std::string>> by_age;
+    std::error_code error;
+    for (const auto& link : fs::directory_iterator(folder_ + "/known", error)) {
+        struct stat info {};
+        if (::lstat(link.path().c_str(), &info) == 0)
+            by_age.emplace_back(service::stamp_of(info).status_changed, link.path().string());
+    }
+    std::ranges::sort(by_age);
+    for (std::size_t i = 0; i + most_known < by_age.size(); i++) (void)::unlink(by_age[i].second.c_str());
+    return {};
 }
 
 std::map<std::string, std::string> NodeStore::sets_of(const std::string& digest) const {

@@ -7,6 +7,12 @@
 //     serials/DIGEST            a link that says the manifest's serial; it leads nowhere
 //     current                   a link to one of the manifests
 //     held                      a link to the last manifest that was found in force
+//     refused                   a link to a manifest that is wanted, and of which a set was refused;
+//     `current`
+//                               leads to the one before
+//     known/SHA-256             a link for each blob that was in force before, or that its publisher goes
+//     back
+//                               to; it leads nowhere
 //
 // Sets of the configuration name current/SET as their source, so one rename changes all of them together, and
 // the daemon's watch of files sees it.
@@ -40,6 +46,12 @@ class NodeStore {
     // Likewise of `held`.
     [[nodiscard]] std::string held() const;
     [[nodiscard]] Status hold(const std::string& digest) const;
+    // Notes that a set of it was refused, before switch_back(); empty: nothing that is wanted was.
+    [[nodiscard]] Status refuse(const std::string& digest) const;
+    [[nodiscard]] std::string refused() const;
+    // Notes that the size of these lists is no surprise (service/reconcile/together.hpp), of the last few
+    // hundred.
+    [[nodiscard]] Status know(const std::map<std::string, std::string>& blobs) const;
     // Of a manifest that was laid out; 0: it was not, or nothing is known of it.
     [[nodiscard]] std::uint64_t serial_of(const std::string& digest) const;
     // The sets of a manifest that was laid out, with the digests of their blobs.

@@ -452,7 +452,9 @@ void Daemon::ask_accepted() {
     for (const auto& [set, digest] : accepted_)
         if (const auto known = before.find(set); known == before.end() || known->second != digest)
             sets.insert(set);
-    if (!sets.empty()) lists_changed(sets);
+    if (sets.empty()) return;
+    lists_changed(sets);
+    if (parts_.accepted) parts_.accepted();
 }
 
 // Whether the state is kept on the disk, when that changes.

@@ -55,6 +55,8 @@ struct DaemonParts {
     watching::Statistics& statistics;
     // Called with the configuration at the start, and with each one that is taken later.
     std::function<void(const Configuration& configuration)> adopted{};
+    // Called when a person has accepted a list that a guard had refused.
+    std::function<void()> accepted{};
     // Called with what is in force and what is wrong, whenever that may have changed.
     std::function<void(const std::string& standing)> told{};
     // What is wrong beside the cycles, for `systemctl status`; empty: nothing.

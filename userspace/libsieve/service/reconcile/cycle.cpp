@@ -248,7 +248,9 @@ class Cycle {
                 offer_acceptance(refusal, set, configuration_, state_, observer_.remark);
                 survey.error->message = "refused: " + refusal.message;
             } else if ((survey.refused() || !survey.error) && !survey.examined->accepted) {
-                state_.forget_refused(set.name);
+                // A fleet's list that was refused is still wanted: its node tries it again.
+                if (!survey.together || survey.changed() || !has_gone_back(state_.path()))
+                    state_.forget_refused(set.name);
             }
         }
     }

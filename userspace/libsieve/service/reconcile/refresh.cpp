@@ -109,8 +109,9 @@ void check(const SetConfiguration& set, Examined& examined, const StateDirectory
            const Protection& protection, const control::Observer& observer) {
     const ReadList& read = *examined.read;
     const std::optional<SetRecord>& last_good = examined.before;
-    const std::optional<ListSize> before =
-        last_good ? std::optional(size_of_last_good(set, *last_good, state)) : std::nullopt;
+    const std::optional<ListSize> before = last_good && !is_known_to_fleet(set, state.path())
+                                               ? std::optional(size_of_last_good(set, *last_good, state))
+                                               : std::nullopt;
     const auto ask = [&](Accepted accepted) {
         return read.list ? check_list(set, *read.list, before, protection, accepted)
                          : check_image(set, *read.image, before, protection, is_published(set, state.path()),

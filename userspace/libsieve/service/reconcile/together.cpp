@@ -67,6 +67,22 @@ bool is_published(const SetConfiguration& set, const std::string& state_director
                                [&](const SourceSpec& source) { return comes_through(source, link); });
 }
 
+bool is_known_to_fleet(const SetConfiguration& set, const std::string& state_directory) {
+    const fs::path folder = link_below(state_directory).parent_path() / "known";
+    return is_published(set, state_directory) &&
+           std::ranges::all_of(set.sources, [&](const SourceSpec& source) {
+               const auto* file = std::get_if<FileSpec>(&source);
+               std::error_code error;
+               if (file == nullptr) return false;
+               const fs::path blob = fs::read_symlink(file->path, error).filename();
+               return !blob.empty() && stamp_of(folder / blob) != FileStamp{};
+           });
+}
+
+bool has_gone_back(const std::string& state_directory) {
+    return stamp_of(link_below(state_directory).parent_path() / "refused") != FileStamp{};
+}
+
 SetsTogether SetsTogether::of(const Configuration& configuration) {
     SetsTogether together;
     together.link_ = link_below(configuration.state_directory).string();

@@ -15,6 +15,14 @@ namespace sieve::service {
 // whose digest was checked, and the signature of the manifest that names the digest.
 [[nodiscard]] bool is_published(const SetConfiguration& set, const std::string& state_directory);
 
+// Whether the fleet says so of all of that list: it was in force here before, or its publisher goes back to
+// it. Then its size is no surprise.
+[[nodiscard]] bool is_known_to_fleet(const SetConfiguration& set, const std::string& state_directory);
+
+// Whether the link leads to the lists before, since one of the new ones was refused, and these are still
+// wanted.
+[[nodiscard]] bool has_gone_back(const std::string& state_directory);
+
 class SetsTogether {
   public:
     // The sets with a source that is behind the link at this moment. Sets that change in place are not among
