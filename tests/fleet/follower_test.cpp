@@ -155,6 +155,47 @@ TEST_F(FleetTest, RefusesWhatIsNotRight) {
     EXPECT_TRUE(all_have(list("two")));
 }
 
+// As if the list had cut it off from etcd.
+TEST_F(FleetTest, ACanaryThatVanishesHaltsTheRollout) {
+    Machine& canary = add_node("c", {"canary"});
+    Machine& other = add_node("a");
+    ASSERT_TRUE(publish_text(list("one")));
+    ASSERT_TRUE(await([&] { return all_have(list("one")); }));
+    Rollout rollout;
+    rollout.stages = {{.label = "canary"}, {}};
+    rollout.soak_seconds = 1;
+    ASSERT_TRUE(rollout_is(RolloutState::complete));
+    // It has no time for a second report.
+    canary.kill();
+    canary.settings.report = std::chrono::seconds(2);
+    canary.start();
+    ASSERT_TRUE(publish_text(list("two"), rollout));
+    ASSERT_TRUE(says("c", NodeState::in_force, ""));
+    canary.kill();
+    ASSERT_TRUE(rollout_is(RolloutState::halted));
+    EXPECT_EQ(status().published.rollout->why, "c: no longer reports, since the manifest came to it");
+    EXPECT_EQ(other.stand_in.in_force(), list("one"));
+}
+
+TEST_F(FleetTest, ALabelThatNoNodeHasIsWaitedFor) {
+    add_node("a");
+    Rollout rollout;
+    rollout.stages = {{.label = "canary"}, {}};
+    rollout.soak_seconds = 0;
+    ASSERT_TRUE(publish_text(list("one"), rollout));
+    const auto waits = [&] {
+        const auto now = status().published.rollout;
+        return now && now->why == "no node that reports has the label canary";
+    };
+    ASSERT_TRUE(await(waits));
+    EXPECT_EQ(status().published.rollout->state, RolloutState::running);
+    EXPECT_EQ(nodes_[0]->stand_in.in_force(), "");
+    add_node("c", {"canary"});
+    EXPECT_TRUE(await([&] { return all_have(list("one")); }));
+    EXPECT_TRUE(rollout_is(RolloutState::complete));
+    EXPECT_EQ(status().published.rollout->why, "");
+}
+
 // Nodes that were away when a rollout was stopped, and new ones, have what was before.
 TEST_F(FleetTest, AStoppedRolloutComesToNoOtherNode) {
     Machine& canary = add_node("c", {"canary"});

@@ -39,6 +39,46 @@ StageHealth stage_health(const SignedManifest& published, const RolloutRecord& r
     return {all ? Health::well : Health::pending, {}};
 }
 
+StageHealth RolloutWatch::look(const SignedManifest& published, const RolloutRecord& record,
+                               const std::vector<TakenReport>& nodes) {
+    if (std::exchange(manifest_, published.digest) != published.digest) seen_.clear();
+    if (std::exchange(stage_, record.stage) != record.stage || seen_.empty()) when_well_.reset();
+    silent_.clear();
+    std::vector<NodeReport> reports;
+    for (const TakenReport& one : nodes) reports.push_back(one.report);
+    StageHealth found = stage_health(published, record, reports);
+    if (found.health == Health::unwell) return found;
+    if (found.health == Health::pending) found.why = record.why;
+    if (record.stage + 1 >= published.manifest.rollout.stages.size()) return found;
+    std::map<std::string, std::int64_t> here;
+    bool has_a_node = false;
+    for (const auto& [node, revision] : nodes) {
+        const std::uint32_t stage = stage_of(published.manifest, published.digest, node.node, node.labels);
+        if (stage <= record.stage) here[node.node] = revision;
+        has_a_node = has_a_node || stage == record.stage;
+    }
+    for (const std::string& node : seen_)
+        if (!here.contains(node))
+            return {Health::unwell,
+                    fmt::format("{}: no longer reports, since the manifest came to it", node)};
+    for (const auto& [node, revision] : here) seen_.insert(node);
+    const std::string& label = published.manifest.rollout.stages[record.stage].label;
+    const std::string waits = fmt::format("no node that reports has the label {}", label);
+    if (has_a_node && found.why == waits) found.why.clear();
+    if (!has_a_node && !label.empty()) found = {Health::pending, waits};
+    if (!has_a_node && label.empty() && found.health == Health::well)
+        found.why = fmt::format("no node that reports is in stage {}", record.stage + 1);
+    if (found.health != Health::well) {
+        when_well_.reset();
+        return found;
+    }
+    if (!when_well_) when_well_ = here;
+    for (const auto& [node, revision] : here)
+        if (const auto then = when_well_->find(node); then != when_well_->end() && then->second == revision)
+            silent_.insert(node);
+    return found;
+}
+
 RolloutRecord next_stage(const SignedManifest& published, RolloutRecord record) {
     record.why.clear();
     if (record.stage + 1 >= published.manifest.rollout.stages.size())

@@ -293,8 +293,10 @@ struct Follower::State {
         const Publication* const news = *published ? &**published : nullptr;
         if (news == nullptr || !news->manifest || !news->rollout ||
             news->rollout->manifest != news->manifest->digest ||
-            news->rollout->state != RolloutState::running)
+            news->rollout->state != RolloutState::running) {
+            watched = {};
             return next_look.reset();
+        }
         // A node's own fault needs no other node's report.
         std::string fault =
             report.stage <= news->rollout->stage ? fault_of(*news->manifest, report) : std::string();
@@ -312,23 +314,38 @@ struct Follower::State {
             std::chrono::duration_cast<std::chrono::milliseconds>(settings.health_interval * crowd);
         next_look = Clock::now() + service::jittered(interval, chance(), 0.5);
         if (!read) return;
-        std::vector<NodeReport> nodes;
+        std::vector<TakenReport> nodes;
         for (const auto& [key, value] : read->keys)
             if (Result<NodeReport> one = parse_report(value.value, key.substr(paths.nodes().size())))
-                nodes.push_back(std::move(*one));
-        StageHealth found = stage_health(*news.manifest, *news.rollout, nodes);
+                nodes.push_back({std::move(*one), value.modified});
+        StageHealth found = watched.look(*news.manifest, *news.rollout, nodes);
         if (found.health == Health::unwell)
             return propose(news, stopped(*news.manifest, *news.rollout, found.why));
-        if (found.health == Health::pending) return well_since.reset();
+        RolloutRecord record = *news.rollout;
+        if (found.health == Health::pending) {
+            well_since.reset();
+            // Whoever looks is to see what it waits for.
+            if (std::exchange(record.why, found.why) == found.why) return;
+            return propose(news, record);
+        }
         const auto now = Clock::now();
         if (!well_since) well_since = now;
-        const auto over = *well_since + std::chrono::seconds(news.manifest->manifest.rollout.soak_seconds);
-        if (now >= over) return propose(news, next_stage(*news.manifest, *news.rollout));
-        next_look = std::max(*next_look, over);
+        const auto soak = std::chrono::seconds(news.manifest->manifest.rollout.soak_seconds);
+        const auto over = *well_since + soak;
+        if (now < over) {
+            next_look = std::max(*next_look, over);
+            return;
+        }
+        if (soak.count() != 0 && !watched.all_reported_again()) return;
+        record = next_stage(*news.manifest, std::move(record));
+        record.why = found.why;
+        propose(news, std::move(record));
     }
 
     void propose(const Publication& news, RolloutRecord record) {
-        record.since = milliseconds_now();
+        // A record that only says something else is as old as before.
+        const RolloutRecord& before = *news.rollout;
+        if (record.state != before.state || record.stage != before.stage) record.since = milliseconds_now();
         record.by = settings.access.node;
         next_look = Clock::now() +
                     service::jittered(settings.health_interval, chance(), 0.5); // if it does not come about
@@ -341,6 +358,7 @@ struct Follower::State {
 
     std::optional<Clock::time_point> next_look; // at the health of others
     std::optional<Clock::time_point> well_since;
+    RolloutWatch watched;
 
     // Under the node's key, with a lease. `due`: even if nothing has changed. False: etcd does not answer.
     bool send_report(bool due) {
@@ -348,6 +366,7 @@ struct Follower::State {
         bare.before = bare.after = {};
         std::string essence = report_text(bare);
         if (!due && essence == sent_essence) return true;
+        if (due) reported.clear(); // whoever judges the rollout is to see that this node is there
         if (!keep_lease() || !put_report(report_text(report))) {
             sent_essence.clear();
             return false;
