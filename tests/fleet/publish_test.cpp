@@ -8,6 +8,7 @@
 #include "fleet/servers.hpp"
 #include "libsieve/control/spec/build_options.hpp"
 #include "libsieve/fleet/fleet_status.hpp"
+#include "libsieve/fleet/manifest/publisher_serials.hpp"
 #include "libsieve/fleet/servers/etcd_paths.hpp"
 #include "libsieve/fleet/servers/sha256.hpp"
 #include "libsieve/image/image.hpp"
@@ -333,6 +334,46 @@ TEST_F(PublishTest, ReplacesAForgedManifestOnlyIfForced) {
     const auto forced = publish(access_, key_, {.sets = {set("bad", "bad.txt")}, .force = true}, {});
     ASSERT_TRUE(forced) << forced.error().message;
     EXPECT_EQ(stored_manifest()["serial"], forced->manifest.manifest.serial);
+}
+
+// Whoever may write to etcd can put an old manifest back, and nodes refuse it. Nobody is to sign it anew.
+TEST_F(PublishTest, DoesNotBuildOnAManifestThatSomebodyPutBack) {
+    EtcdClient client(access_.etcd);
+    const EtcdPaths paths("edge");
+    const std::string key_file = folder_.path("edge.key");
+    ASSERT_TRUE(publish_sets({set("bad", "bad.txt")}));
+    end_rollout(RolloutState::complete);
+    const auto old = client.read_prefix(paths.now());
+    ASSERT_TRUE(old);
+    const auto second = publish_sets({set("bad", "worse.txt")});
+    ASSERT_TRUE(second);
+    EXPECT_EQ(last_serial(key_file, "edge").value(), 0U);
+    ASSERT_TRUE(keep_serial(key_file, "other", 7));
+    ASSERT_TRUE(keep_serial(key_file, "edge", second->manifest.manifest.serial));
+    const std::uint64_t last = last_serial(key_file, "edge").value();
+    EXPECT_EQ(last, second->manifest.manifest.serial);
+    EXPECT_EQ(last_serial(key_file, "other").value(), 7U);
+    const auto put_back = [&] {
+        ASSERT_TRUE(client.commit({.puts = {{paths.manifest(), old->keys.at(paths.manifest()).value},
+                                            {paths.rollout(), old->keys.at(paths.rollout()).value}}}));
+    };
+    const auto publish_other = [&](PublishRequest request) {
+        put_back();
+        request.last_serial = last;
+        return publish(access_, key_, request, {});
+    };
+    const auto merged = publish_other({.sets = {set("worse", "worse.txt")}});
+    ASSERT_FALSE(merged);
+    EXPECT_EQ(merged.error().kind, ErrorKind::bad_input);
+    EXPECT_NE(merged.error().message.find("has put back an old one"), std::string::npos);
+    EXPECT_FALSE(renew(access_, key_, standard_validity, last));
+    EXPECT_FALSE(roll_back(access_, key_, "", standard_validity, last));
+    EXPECT_TRUE(publish_other({.sets = {set("bad", "bad.txt"), set("worse", "worse.txt")}}))
+        << "nothing of it is carried over";
+    EXPECT_TRUE(publish_other({.sets = {set("worse", "worse.txt")}, .only = true}));
+    EXPECT_TRUE(publish_other({.sets = {set("worse", "worse.txt")}, .force = true}));
+    put_back();
+    EXPECT_TRUE(roll_back(access_, key_, second->manifest.digest, standard_validity, last));
 }
 
 // Nodes may write it, and it is nobody's signature: it neither holds up the next manifest nor costs the fleet

@@ -49,7 +49,7 @@ end() {
 
 # Servers, a pair of keys, and the configuration of a node.
 fresh() {
-    rm -rf "$WORK/etcd" "$STORE" "$STATE" "$KEY" "$KEY.pub"
+    rm -rf "$WORK/etcd" "$STORE" "$STATE" "$KEY"*
     mkdir -p "$STORE"
     chmod 777 "$STORE"
     chmod 755 "$WORK"
@@ -245,7 +245,7 @@ away() {
 
 # Whatever is not right is refused, and seen.
 wrong() {
-    local old digest
+    local old digest now right
     fresh
     publish "bad=$WORK/one.txt"
     ctl get --print-value-only "$NODE_PREFIX/now/manifest"
@@ -273,6 +273,17 @@ wrong() {
     await node_says 'has no signature'
     sieve -q publish --force --fleet edge --config "$CONFIG" --key "$KEY" "bad=$WORK/two.txt"
     await current
+    # Nodes refuse an old one, and nobody signs it anew by accident.
+    await rollout_complete
+    ctl get --print-value-only "$NODE_PREFIX/now/rollout"
+    now=$(cat "$WORK/ctl")
+    ctl get --print-value-only "$NODE_PREFIX/now/manifest"
+    right=$(cat "$WORK/ctl")
+    ctl put "$NODE_PREFIX/now/manifest" "$old"
+    refused_with 3 'somebody has put back an old one' sieve publish --fleet edge --config "$CONFIG" --key "$KEY" \
+        "other=$WORK/one.txt"
+    ctl put "$NODE_PREFIX/now/manifest" "$right"
+    ctl put "$NODE_PREFIX/now/rollout" "$now"
     # For another year; all the node has to do is to say so.
     await rollout_complete
     sieve fleet renew --fleet edge --config "$CONFIG" --key "$KEY" --valid 365 | grep -q 'may take it until' ||

@@ -31,6 +31,16 @@ Status check_key(const FleetAccess& access, const SigningKey& key) {
                     key.id(), access.fleet));
 }
 
+// What somebody put back in etcd, and nodes refuse, must not be signed anew.
+Status check_newest(const Publication& present, std::uint64_t last_serial) {
+    if (!present.manifest || present.manifest->manifest.serial >= last_serial) return {};
+    return bad_input(fmt::format(
+        "fleet {}: the published manifest has serial {}, and {} was published with this key before: somebody "
+        "has put back an old one, or etcd has come back from a backup; publish every set anew, with --only, "
+        "or build on the old one with --force",
+        present.manifest->manifest.fleet, present.manifest->manifest.serial, last_serial));
+}
+
 Status check_way(const FleetAccess& access, const BlobSource& blob) {
     if (blob.set.as != BlobKind::image || !is_readable_on_the_way(access.store.url)) return {};
     return invalid_request(
@@ -145,6 +155,10 @@ Result<Published> publish(const FleetAccess& access, const SigningKey& key, cons
     Result<std::vector<ManifestSet>> before = sets_before(etcd, access, now);
     if (!before && !request.only && !request.force) return tl::unexpected(before.error());
     if (!before) before.emplace();
+    const bool carries = !request.only && std::ranges::any_of(*before, [&](const ManifestSet& set) {
+        return !has(request.sets, set.name);
+    });
+    if (carries && !request.force) SIEVE_TRY(check_newest(now, request.last_serial));
     std::vector<BlobSource> blobs;
     for (const control::SetSpec& spec : request.sets) {
         SIEVE_ASSIGN(BlobSource blob, make_blob(spec, request.as, observer));
@@ -181,23 +195,26 @@ Result<Published> publish(const FleetAccess& access, const SigningKey& key, cons
 }
 
 Result<SignedManifest> roll_back(const FleetAccess& access, const SigningKey& key, const std::string& to,
-                                 std::uint64_t valid) {
+                                 std::uint64_t valid, std::uint64_t last_serial) {
     SIEVE_TRY(check_key(access, key));
     EtcdClient etcd(access.etcd);
     SIEVE_ASSIGN(const Publication before, read_replaced(etcd, access.fleet, access.pinned));
     if (!before.manifest)
         return failure(ErrorKind::no, fmt::format("fleet {}: nothing is published", access.fleet));
+    if (to.empty()) SIEVE_TRY(check_newest(before, last_serial));
     SIEVE_ASSIGN(const SignedManifest target, find_earlier(etcd, access, *before.manifest, to));
     return publish_manifest(etcd, rollback_of(*before.manifest, target), before, key, milliseconds_now(),
                             valid);
 }
 
-Result<SignedManifest> renew(const FleetAccess& access, const SigningKey& key, std::uint64_t valid) {
+Result<SignedManifest> renew(const FleetAccess& access, const SigningKey& key, std::uint64_t valid,
+                             std::uint64_t last_serial) {
     SIEVE_TRY(check_key(access, key));
     EtcdClient etcd(access.etcd);
     SIEVE_ASSIGN(const Publication before, read_publication(etcd, access.fleet, access.pinned));
     if (!before.manifest || !before.rollout)
         return failure(ErrorKind::no, fmt::format("fleet {}: nothing is published", access.fleet));
+    SIEVE_TRY(check_newest(before, last_serial));
     // A renewal goes to all nodes at once, also to those whose stage has not come.
     if (before.rollout->manifest != before.manifest->digest ||
         before.rollout->state != RolloutState::complete)

@@ -21,10 +21,11 @@ struct PublishRequest {
     std::optional<BlobKind> as{};
     bool only = false;  // the manifest has no other sets; else those of the present one stay
     bool again = false; // sends blobs that are in the store already, too
-    // Replaces a manifest that no pinned key has signed.
+    // Replaces a manifest that no pinned key has signed, and builds on one that is older than `last_serial`.
     bool force = false;
     Rollout rollout{};
     std::uint64_t valid = standard_validity; // seconds
+    std::uint64_t last_serial = 0; // of what this publisher published before (publisher_serials.hpp)
 };
 
 struct PublishedSet {
@@ -41,19 +42,21 @@ struct Published {
 // Makes the blobs, stores them, and publishes the manifest. Nothing is published unless everything is.
 // Errors: those of make_blob(), of the servers, and changed_meanwhile if somebody else published since this
 // one began; invalid_request for a key that the configuration does not trust, and for an image over http to
-// another host.
+// another host; bad_input if sets would be carried over that are older than `last_serial`.
 [[nodiscard]] Result<Published> publish(const FleetAccess& access, const SigningKey& key,
                                         const PublishRequest& request, const control::Observer& observer);
 
 // Publishes the sets of the manifest before the present one, or of the one whose digest begins with `to`.
+// bad_input without `to` if the present one is older than `last_serial`.
 [[nodiscard]] Result<SignedManifest> roll_back(const FleetAccess& access, const SigningKey& key,
-                                               const std::string& to,
-                                               std::uint64_t valid = standard_validity);
+                                               const std::string& to, std::uint64_t valid = standard_validity,
+                                               std::uint64_t last_serial = 0);
 
 // Signs what is published anew, so that new nodes may take it for `valid` seconds from now on. `no` while its
-// rollout is under way, or after it has stopped.
+// rollout is under way, or after it has stopped; bad_input if it is older than `last_serial`.
 [[nodiscard]] Result<SignedManifest> renew(const FleetAccess& access, const SigningKey& key,
-                                           std::uint64_t valid = standard_validity);
+                                           std::uint64_t valid = standard_validity,
+                                           std::uint64_t last_serial = 0);
 
 // Takes out of etcd what no trusted key has signed: how many manifests there were.
 [[nodiscard]] Result<std::size_t> repair(const FleetAccess& access);

@@ -162,8 +162,11 @@ Result<Exit> run_rollback(const FleetCommand& arguments, Context& context) {
     SIEVE_ASSIGN(const fleet::FleetAccess access, arguments.fleet.access());
     SIEVE_ASSIGN(const fleet::SigningKey key, arguments.fleet.key());
     SIEVE_ASSIGN(const std::uint64_t valid, arguments.fleet.validity());
-    SIEVE_ASSIGN(const fleet::SignedManifest published, fleet::roll_back(access, key, arguments.to, valid));
+    SIEVE_ASSIGN(const std::uint64_t last, arguments.fleet.last_serial());
+    SIEVE_ASSIGN(const fleet::SignedManifest published,
+                 fleet::roll_back(access, key, arguments.to, valid, last));
     context.changed = true;
+    arguments.fleet.keep_serial(published.manifest.serial, context);
     if (context.json) {
         nlohmann::json out = parse_json(fleet::manifest_text(published.manifest));
         out["digest"] = published.digest;
@@ -179,8 +182,10 @@ Result<Exit> run_renew(const FleetCommand& arguments, Context& context) {
     SIEVE_ASSIGN(const fleet::FleetAccess access, arguments.fleet.access());
     SIEVE_ASSIGN(const fleet::SigningKey key, arguments.fleet.key());
     SIEVE_ASSIGN(const std::uint64_t valid, arguments.fleet.validity());
-    SIEVE_ASSIGN(const fleet::SignedManifest published, fleet::renew(access, key, valid));
+    SIEVE_ASSIGN(const std::uint64_t last, arguments.fleet.last_serial());
+    SIEVE_ASSIGN(const fleet::SignedManifest published, fleet::renew(access, key, valid, last));
     context.changed = true;
+    arguments.fleet.keep_serial(published.manifest.serial, context);
     if (context.json) {
         nlohmann::json out = parse_json(fleet::manifest_text(published.manifest));
         out["digest"] = published.digest;

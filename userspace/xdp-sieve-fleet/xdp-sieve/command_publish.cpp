@@ -103,11 +103,13 @@ void print(const fleet::Published& published, const Context& context) {
 }
 
 Result<Exit> run_publish(const PublishArguments& arguments, Context& context) {
-    SIEVE_ASSIGN(const fleet::PublishRequest request, request_of(arguments, context));
+    SIEVE_ASSIGN(fleet::PublishRequest request, request_of(arguments, context));
     SIEVE_ASSIGN(const fleet::FleetAccess access, arguments.fleet.access());
     SIEVE_ASSIGN(const fleet::SigningKey key, arguments.fleet.key());
+    SIEVE_ASSIGN(request.last_serial, arguments.fleet.last_serial());
     SIEVE_ASSIGN(const fleet::Published published, fleet::publish(access, key, request, observer(context)));
     context.changed = true;
+    arguments.fleet.keep_serial(published.manifest.manifest.serial, context);
     print(published, context);
     return Exit::done;
 }
@@ -147,7 +149,8 @@ void add_publish(CLI::App& app, Context& context) {
             command.add_flag("--only", arguments->only, "take the fleet's other sets out of the manifest");
             command.add_flag("--again", arguments->again, "send what is in the store already, too");
             command.add_flag("--force", arguments->force,
-                             "replace what is published even if no trusted key has signed it");
+                             "replace what is published even if no trusted key has signed it, and build on "
+                             "it even if it is older than what this key published last");
             return [arguments, &context] { return run_publish(*arguments, context); };
         });
 }

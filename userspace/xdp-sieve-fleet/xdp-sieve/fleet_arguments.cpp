@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "libsieve/fleet/manifest/publisher_serials.hpp"
 #include "libsieve/service/config/configuration_reader.hpp"
 
 namespace sieve::cli {
@@ -44,6 +45,17 @@ Result<fleet::FleetAccess> FleetArguments::access() const {
         return invalid_request(fmt::format("--fleet {}: {} is a configuration of fleet {}", fleet_,
                                            configuration_, configuration.fleet->name));
     return fleet::open_access(*configuration.fleet);
+}
+
+Result<std::uint64_t> FleetArguments::last_serial() const {
+    return fleet::last_serial(key_, fleet_);
+}
+
+void FleetArguments::keep_serial(std::uint64_t serial, const Context& context) const {
+    if (Status kept = fleet::keep_serial(key_, fleet_, serial); !kept)
+        remark(context, fmt::format("the serial of what is published is not kept, so an older manifest that "
+                                    "somebody puts back would not be noticed: {}",
+                                    kept.error().message));
 }
 
 Result<fleet::SigningKey> FleetArguments::key() const {

@@ -9,6 +9,7 @@
 #include "libsieve/fleet/manifest/fleet_access.hpp"
 #include "libsieve/fleet/manifest/manifest.hpp"
 #include "libsieve/util/results/result.hpp"
+#include "xdp-sieve/arguments/context.hpp"
 
 namespace sieve::cli {
 
@@ -28,6 +29,9 @@ class FleetArguments {
     [[nodiscard]] Result<std::uint64_t> validity() const;
 
     [[nodiscard]] const std::string& key_file() const { return key_; }
+    // What this key published last for the fleet, and what it has published now.
+    [[nodiscard]] Result<std::uint64_t> last_serial() const;
+    void keep_serial(std::uint64_t serial, const Context& context) const;
 
   private:
     std::string fleet_;
