@@ -36,6 +36,7 @@ class FleetTest : public testing::Test {
         void start() {
             KeeperSettings kept;
             kept.folder = folder;
+            kept.fleet = settings.access.fleet;
             for (const PublicKey& key : settings.access.pinned) kept.trusted.push_back(key.id());
             kept.fetch = [this](const Blob& blob, const std::string& path, const std::string& before,
                                 int cancel) {

@@ -2,6 +2,8 @@
 // Publishing with real servers: what is stored, who wins, and what is refused.
 #include "libsieve/fleet/publish.hpp"
 
+#include <filesystem>
+
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
@@ -261,6 +263,29 @@ TEST_F(PublishTest, HoldsARolloutAndLetsItGoOn) {
     held = hold_rollout(access_, Hold::resume);
     ASSERT_TRUE(held) << held.error().message;
     EXPECT_EQ(held->state, RolloutState::running);
+}
+
+TEST_F(PublishTest, SaysWhatIsMissingOfThePublication) {
+    ASSERT_TRUE(publish_sets({set("bad", "bad.txt")}));
+    EtcdClient client(access_.etcd);
+    ASSERT_TRUE(client.commit({.removals = {EtcdPaths("edge").rollout()}}));
+    for (const auto& refused : {hold_rollout(access_, Hold::pause).error(), renew(access_, key_).error()}) {
+        EXPECT_EQ(refused.kind, ErrorKind::no);
+        EXPECT_NE(refused.message.find("the record of the rollout is missing"), std::string::npos);
+    }
+}
+
+TEST_F(PublishTest, RefusesTooManySetsBeforeItSendsThem) {
+    std::vector<control::SetSpec> sets;
+    for (int i = 0; i < SIEVE_MAX_SETS; i++) sets.push_back(set(fmt::format("set{}", i), "bad.txt"));
+    ASSERT_TRUE(publish_sets(sets));
+    const auto refused = publish_sets({set("more", "worse.txt")});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().kind, ErrorKind::invalid_request);
+    EXPECT_NE(refused.error().message.find("1 sets are named and 16 carried over"), std::string::npos)
+        << refused.error().message;
+    EXPECT_FALSE(std::filesystem::exists(store_.folder().path("www/blobs/" + sha256_of("198.51.100.1\n"))));
+    EXPECT_TRUE(publish(access_, key_, {.sets = {set("more", "worse.txt")}, .only = true}, {}));
 }
 
 TEST_F(PublishTest, PublishesNothingThatIsWrong) {

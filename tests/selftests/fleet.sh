@@ -142,6 +142,9 @@ commands() {
     refused_with 1 'nothing is published' sieve fleet pause --fleet edge --config "$CONFIG"
     refused_with 2 'is a configuration of fleet edge' sieve publish --fleet core --config "$CONFIG" --key "$KEY" \
         "bad=$WORK/one.txt"
+    # A set whose bans change in place cannot change with its manifest.
+    sed '/^fpr = /d; s|^sources = .*|sources = ["bans", "'"$STATE"'/fleet/current/bad"]|' "$CONFIG" >"$WORK/mixed.toml"
+    refused_with 3 'has bans .* but has fleet/current among its sources' "$SIEVED" --check "$WORK/mixed.toml"
     publish "bad=$WORK/one.txt"
     [ "$(ls "$STORE")" = "$(sha256sum "$WORK/one.txt" | cut -d' ' -f1)" ] || fail "$(ls "$STORE")"
     refused_with 1 'no manifest before the present one' sieve fleet rollback --fleet edge --config "$CONFIG" \

@@ -29,6 +29,7 @@
 #include "libsieve/service/daemon/public_face.hpp"
 #include "libsieve/service/live/range_set_configuration.hpp"
 #include "libsieve/service/monitor/timed_kernel.hpp"
+#include "libsieve/service/reconcile/together.hpp"
 #include "libsieve/service/sandbox/child_main.hpp"
 #include "libsieve/util/text/version.hpp"
 
@@ -79,6 +80,10 @@ Result<Exit> check(const Options& options, const FleetSupport& support) {
                  service::load_configuration(options.configuration, service::From::files));
     if (configuration.fleet && support.follow == nullptr)
         return bad_input(fmt::format("{}: [fleet]: {}", options.configuration, no_fleet()));
+    for (const service::SetConfiguration& set : configuration.sets)
+        if (const auto fault = service::parts_with_its_manifest(set, configuration.state_directory);
+            fault && configuration.fleet)
+            return bad_input(fmt::format("{}: {}", options.configuration, *fault));
     SIEVE_TRY(service::live::with_range_sets(std::move(configuration)));
     print_out("{} is correct\n", options.configuration);
     return Exit::done;

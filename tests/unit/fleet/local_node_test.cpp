@@ -30,5 +30,24 @@ TEST(HostNodeTest, KnowsWhatAMatchDoesHere) {
     EXPECT_EQ(sets.at("nowhere").action, "");
 }
 
+TEST(HostNodeTest, KnowsWhyASetChangesInPlace) {
+    service::Configuration configuration;
+    configuration.sets.resize(3);
+    const std::string file = "/var/lib/xdp-sieve/fleet/current/bad";
+    for (service::SetConfiguration& set : configuration.sets) set.sources = {service::FileSpec{file}};
+    configuration.sets[0].name = "whole";
+    configuration.sets[1].name = "ddlcbf";
+    configuration.sets[1].feed.build.kind.kind = SIEVE_KIND_DDLCBF;
+    configuration.sets[2].name = "bans";
+    configuration.sets[2].sources.push_back(service::BanSpec{});
+    service::watching::Statistics statistics({});
+    statistics.set_configuration(configuration);
+    control::RealKernel kernel;
+    const auto sets = HostNode(statistics, kernel).sets();
+    EXPECT_EQ(sets.at("whole").in_place, "");
+    EXPECT_EQ(sets.at("ddlcbf").in_place, "is of kind ddlcbf");
+    EXPECT_EQ(sets.at("bans").in_place, "has bans or CrowdSec's decisions among its sources");
+}
+
 } // namespace
 } // namespace sieve::fleet

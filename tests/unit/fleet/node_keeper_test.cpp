@@ -91,10 +91,11 @@ class NodeKeeperTest : public testing::Test {
         keeper_.reset();
         fs::remove_all(folder_);
     }
-    void start() {
+    void start(const std::string& fleet = "edge") {
         keeper_.reset();
         KeeperSettings settings;
         settings.folder = folder_;
+        settings.fleet = fleet;
         settings.trusted = one_key;
         settings.poll_busy = std::chrono::milliseconds(1);
         settings.retry = {.first = std::chrono::milliseconds(2), .most = std::chrono::milliseconds(4)};
@@ -403,6 +404,24 @@ TEST_F(NodeKeeperTest, ARecordThatCannotBeReadIsNotForgotten) {
     }
 }
 
+// A host that moves to another fleet of the same publisher knows no serial there.
+TEST_F(NodeKeeperTest, SerialsAreThoseOfOneFleet) {
+    bring("one", "A");
+    const SignedManifest first = last_;
+    bring("two", "B");
+    SignedManifest other = first;
+    other.manifest.fleet = "core";
+    other.digest = manifest_digest(other.manifest);
+    start("core");
+    EXPECT_FALSE(keeper_->view().has_accepted);
+    EXPECT_TRUE(keeper_->accept(other));
+    EXPECT_TRUE(keeper_->bring_in(other));
+    EXPECT_TRUE(keeper_->view().has_accepted);
+    other.manifest.serial--;
+    other.digest = manifest_digest(other.manifest);
+    EXPECT_FALSE(keeper_->accept(other)) << "serials count from here on";
+}
+
 // As a file system may leave it after a crash. The host is then a new node, whose folder nobody tidies up.
 TEST_F(NodeKeeperTest, ARecordThatIsDamagedIsReplaced) {
     bring("one", "A");
@@ -439,7 +458,7 @@ TEST_F(NodeKeeperTest, NothingElseComesIn) {
 
 TEST_F(NodeKeeperTest, ASetThatChangesInPlaceFollowsNoFleet) {
     const std::string one = bring("one", "A");
-    daemon_.step([](auto& sets, FiltersInForce&) { sets["bad"].in_place = true; });
+    daemon_.step([](auto& sets, FiltersInForce&) { sets["bad"].in_place = "is of kind ddlcbf"; });
     publish("two");
     ASSERT_TRUE(await([&] { return keeper_->view().state == NodeState::failed; }));
     expect_says(keeper_->view().error);

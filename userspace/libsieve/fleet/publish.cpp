@@ -31,6 +31,18 @@ Status check_key(const FleetAccess& access, const SigningKey& key) {
                     key.id(), access.fleet));
 }
 
+// Both records must be there.
+Status check_rollout(const Publication& present, const FleetAccess& access) {
+    if (!present.manifest)
+        return failure(ErrorKind::no, fmt::format("fleet {}: nothing is published", access.fleet));
+    if (!present.rollout)
+        return failure(ErrorKind::no,
+                       fmt::format("fleet {}: the record of the rollout is missing; the next "
+                                   "`xdp-sieve publish` or `xdp-sieve fleet rollback` writes it",
+                                   access.fleet));
+    return {};
+}
+
 // What somebody put back in etcd, and nodes refuse, must not be signed anew.
 Status check_newest(const Publication& present, std::uint64_t last_serial) {
     if (!present.manifest || present.manifest->manifest.serial >= last_serial) return {};
@@ -155,10 +167,15 @@ Result<Published> publish(const FleetAccess& access, const SigningKey& key, cons
     Result<std::vector<ManifestSet>> before = sets_before(etcd, access, now);
     if (!before && !request.only && !request.force) return tl::unexpected(before.error());
     if (!before) before.emplace();
-    const bool carries = !request.only && std::ranges::any_of(*before, [&](const ManifestSet& set) {
+    const auto carried = request.only ? 0 : std::ranges::count_if(*before, [&](const ManifestSet& set) {
         return !has(request.sets, set.name);
     });
-    if (carries && !request.force) SIEVE_TRY(check_newest(now, request.last_serial));
+    if (request.sets.size() + static_cast<std::size_t>(carried) > SIEVE_MAX_SETS)
+        return invalid_request(
+            fmt::format("fleet {}: {} sets are named and {} carried over, expected at most {} "
+                        "in a manifest; --only carries none over",
+                        access.fleet, request.sets.size(), carried, SIEVE_MAX_SETS));
+    if (carried > 0 && !request.force) SIEVE_TRY(check_newest(now, request.last_serial));
     std::vector<BlobSource> blobs;
     for (const control::SetSpec& spec : request.sets) {
         SIEVE_ASSIGN(BlobSource blob, make_blob(spec, request.as, observer));
@@ -212,8 +229,7 @@ Result<SignedManifest> renew(const FleetAccess& access, const SigningKey& key, s
     SIEVE_TRY(check_key(access, key));
     EtcdClient etcd(access.etcd);
     SIEVE_ASSIGN(const Publication before, read_publication(etcd, access.fleet, access.pinned));
-    if (!before.manifest || !before.rollout)
-        return failure(ErrorKind::no, fmt::format("fleet {}: nothing is published", access.fleet));
+    SIEVE_TRY(check_rollout(before, access));
     SIEVE_TRY(check_newest(before, last_serial));
     // A renewal goes to all nodes at once, also to those whose stage has not come.
     if (before.rollout->manifest != before.manifest->digest ||
@@ -234,8 +250,7 @@ Result<RolloutRecord> hold_rollout(const FleetAccess& access, Hold hold) {
     constexpr int most_attempts = 5;
     for (int attempt = 0; attempt < most_attempts; attempt++) {
         SIEVE_ASSIGN(const Publication before, read_publication(etcd, access.fleet, access.pinned));
-        if (!before.manifest || !before.rollout)
-            return failure(ErrorKind::no, fmt::format("fleet {}: nothing is published", access.fleet));
+        SIEVE_TRY(check_rollout(before, access));
         RolloutRecord record = *before.rollout;
         const bool wanted = hold == Hold::pause ? record.state == RolloutState::running
                                                 : record.state == RolloutState::paused ||

@@ -55,9 +55,12 @@ Status check_succession(const SignedManifest& published, const std::optional<Acc
 }
 
 AcceptedManifest accepted_as(const SignedManifest& published, const std::optional<AcceptedManifest>& before) {
-    AcceptedManifest accepted{published.manifest.serial, published.digest, published.manifest.previous,
+    AcceptedManifest accepted{published.manifest.serial,
+                              published.digest,
+                              published.manifest.previous,
                               published.manifest.rollout.on_failure == OnRolloutFailure::rollback,
-                              before ? before->by_key : std::map<std::string, std::uint64_t>()};
+                              before ? before->by_key : std::map<std::string, std::uint64_t>(),
+                              published.manifest.fleet};
     for (const std::string& key : published.signers) {
         std::uint64_t& highest = accepted.by_key[key];
         highest = std::max(highest, published.manifest.serial);

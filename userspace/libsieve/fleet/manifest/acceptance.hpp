@@ -28,6 +28,7 @@ struct AcceptedManifest {
     bool may_go_back = false; // a failing rollout goes back to that one
     // The highest serial that was accepted of each key, by its ID. Empty in records of older versions.
     std::map<std::string, std::uint64_t> by_key{};
+    std::string fleet{}; // its name; empty in records of older versions
 
     [[nodiscard]] friend bool operator==(const AcceptedManifest&, const AcceptedManifest&) = default;
 };

@@ -147,6 +147,7 @@ Result<std::unique_ptr<FleetNode>> FleetNode::start(FleetNodeSettings settings, 
     State* state = fleet->state_.get();
     KeeperSettings keeper;
     keeper.folder = state->settings.folder;
+    keeper.fleet = state->settings.access.fleet;
     keeper.node = state->settings.access.node;
     for (const PublicKey& key : state->settings.access.pinned) keeper.trusted.push_back(key.id());
     keeper.fetch = [state](const Blob& blob, const std::string& path, const std::string& before,

@@ -32,7 +32,7 @@ std::map<std::string, LocalSet> HostNode::sets() const {
     for (const service::SetConfiguration& set : record.configuration.sets) {
         LocalSet& local = sets[set.name];
         local.action = action_here(record.configuration, set);
-        local.in_place = service::live::is_live(set);
+        if (service::live::is_live(set)) local.in_place = service::live::why_live(set);
         const auto found = record.sets.find(set.name);
         if (found == record.sets.end()) continue;
         const service::watching::SetHistory& history = found->second;

@@ -15,8 +15,8 @@
 namespace sieve::fleet {
 
 struct LocalSet {
-    std::string action{};  // "drop", "pass", "count"; empty: no interface has it, nothing is said
-    bool in_place = false; // it changes in place, so no image of it is swapped
+    std::string action{};   // "drop", "pass", "count"; empty: no interface has it, nothing is said
+    std::string in_place{}; // why it changes in place (live::why_live()); empty: images of it are swapped
     std::vector<std::string> contents{}; // digests (digest.hpp) of what the last good image was made of
     std::string identity{};              // of the last good image; empty: none
     // Visits to its sources are numbered: the last one that has begun, and the last one that has ended.

@@ -95,6 +95,13 @@ struct NodeKeeper::State {
     std::string switched_to; // what it is not known of yet whether it comes into force
     Visits after_switch;
 
+    // What was accepted of this fleet. A host may have left another one, whose serials say nothing here.
+    [[nodiscard]] Result<std::optional<AcceptedManifest>> accepted() const {
+        SIEVE_ASSIGN(std::optional<AcceptedManifest> last, store.accepted());
+        if (last && !last->fleet.empty() && last->fleet != settings.fleet) last.reset();
+        return last;
+    }
+
     // True: something else is to be done.
     [[nodiscard]] bool wait(std::optional<std::chrono::milliseconds> time) const {
         pollfd one{event.get(), POLLIN, 0};
@@ -248,8 +255,8 @@ struct NodeKeeper::State {
 
     // Whether this node leaves a manifest for what was before it. A new node has left none.
     [[nodiscard]] bool goes_back(const SignedManifest& manifest) const {
-        const std::optional<AcceptedManifest> accepted = store.accepted().value_or(std::nullopt);
-        const bool is_before = accepted && accepted->digest != manifest.digest;
+        const std::optional<AcceptedManifest> last = accepted().value_or(std::nullopt);
+        const bool is_before = last && last->digest != manifest.digest;
         return !store.held().empty() && (is_before || !manifest.manifest.rolls_back.empty());
     }
 
@@ -279,11 +286,11 @@ struct NodeKeeper::State {
         if (!set.action.empty() && !here.action.empty() && set.action != here.action)
             return bad_input(fmt::format("set {}: the manifest says {}, and this node is configured to {}",
                                          set.name, set.action, here.action));
-        if (here.in_place)
+        if (!here.in_place.empty())
             return bad_input(
-                fmt::format("set {}: is of kind ddlcbf on this node, whose list changes in place, expected "
-                            "another kind for a set that follows a fleet",
-                            set.name));
+                fmt::format("set {}: {} on this node, and so changes in place; expected a set that "
+                            "changes as a whole, with its manifest",
+                            set.name, here.in_place));
         return {};
     }
 
@@ -384,7 +391,7 @@ struct NodeKeeper::State {
 
     NodeView view() {
         NodeView view;
-        view.has_accepted = store.accepted().value_or(std::nullopt).has_value();
+        view.has_accepted = accepted().value_or(std::nullopt).has_value();
         view.held = store.held();
         for (const auto& [name, set] : node.sets())
             if (!set.identity.empty()) view.sets[name] = set.identity;
@@ -430,7 +437,7 @@ NodeView NodeKeeper::view() {
 }
 
 Status NodeKeeper::accept(const SignedManifest& manifest) {
-    SIEVE_ASSIGN(const std::optional<AcceptedManifest> before, state_->store.accepted());
+    SIEVE_ASSIGN(const std::optional<AcceptedManifest> before, state_->accepted());
     SIEVE_TRY(check_succession(manifest, before, state_->settings.trusted, milliseconds_now()));
     const AcceptedManifest accepted = accepted_as(manifest, before);
     if (before == accepted) return {};
@@ -438,7 +445,7 @@ Status NodeKeeper::accept(const SignedManifest& manifest) {
 }
 
 Status NodeKeeper::bring_in(const SignedManifest& manifest) {
-    SIEVE_ASSIGN(const std::optional<AcceptedManifest> accepted, state_->store.accepted());
+    SIEVE_ASSIGN(const std::optional<AcceptedManifest> accepted, state_->accepted());
     SIEVE_TRY(check_turn(manifest, accepted, state_->store.held().empty()));
     {
         const std::lock_guard lock(state_->mutex);

@@ -35,6 +35,7 @@ struct KeeperSettings {
     // readable. `before` is the digest of a blob in the same folder that it may be much like; empty: none.
     std::function<Status(const Blob& blob, const std::string& path, const std::string& before, int cancel)>
         fetch{};
+    std::string fleet{};                     // its name
     std::string node{};                      // this host's name in the fleet
     std::vector<std::string> trusted{};      // the IDs of the pinned keys
     std::chrono::milliseconds poll_busy{20}; // how often the daemon is looked at meanwhile

@@ -82,15 +82,15 @@ Result<std::optional<AcceptedManifest>> NodeStore::accepted() const {
     if (const auto found = value.find("by_key"); found != value.end() && found->is_object())
         for (const auto& [key, serial] : found->items())
             if (serial.is_number_unsigned()) accepted.by_key[key] = serial.get<std::uint64_t>();
+    if (const auto found = value.find("fleet"); found != value.end() && found->is_string())
+        accepted.fleet = found->get<std::string>();
     return accepted;
 }
 
 Status NodeStore::accept(const AcceptedManifest& accepted) const {
-    const nlohmann::json value = {{"by_key", accepted.by_key},
-                                  {"digest", accepted.digest},
-                                  {"may_go_back", accepted.may_go_back},
-                                  {"previous", accepted.previous},
-                                  {"serial", accepted.serial}};
+    const nlohmann::json value = {{"by_key", accepted.by_key},     {"digest", accepted.digest},
+                                  {"fleet", accepted.fleet},       {"may_go_back", accepted.may_go_back},
+                                  {"previous", accepted.previous}, {"serial", accepted.serial}};
     return write_output(folder_ + "/accepted.json", json_text(value, json_one_line) + "\n", accepted_output,
                         Replace::own);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // What a node keeps of its fleet, below the state directory:
 //
-//     accepted.json             serial and digest of the last manifest that was accepted
+//     accepted.json             fleet, serial and digest of the last manifest that was accepted
 //     blobs/SHA-256             blobs whose digest was checked; SHA-256.part is on its way
 //     manifests/DIGEST/SET      a link to the set's blob
 //     serials/DIGEST            a link that says the manifest's serial; it leads nowhere

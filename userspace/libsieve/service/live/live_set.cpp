@@ -593,6 +593,11 @@ bool is_live(const SetConfiguration& set) {
            check_live(set);
 }
 
+std::string why_live(const SetConfiguration& set) {
+    if (follows_stream(set)) return "has bans or CrowdSec's decisions among its sources";
+    return fmt::format("is of kind {}", kind_name(set.feed.build.kind.kind));
+}
+
 bool has_changed_since_image(const StateDirectory& state, const std::string& set, const SetRecord& record) {
     return !Journal::is_empty(journal_path(state, set, record.identity));
 }

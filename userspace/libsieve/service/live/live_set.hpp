@@ -260,6 +260,8 @@ class LiveSet {
 // for by name, the key is one address, it is not verified and has no exceptions, and all its sources are
 // files.
 [[nodiscard]] bool is_live(const SetConfiguration& set);
+// What makes it so: "is of kind ddlcbf", say.
+[[nodiscard]] std::string why_live(const SetConfiguration& set);
 
 // Whether the list of the set has changed in place since the image of this record was built: the image alone
 // lacks members, and has some that are gone.

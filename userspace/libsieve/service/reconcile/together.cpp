@@ -9,6 +9,8 @@
 #include <type_traits>
 #include <variant>
 
+#include <fmt/core.h>
+
 #include "libsieve/service/live/live_set.hpp"
 
 namespace sieve::service {
@@ -42,13 +44,12 @@ bool is_behind(const std::string& text, const fs::path& link) {
     return false;
 }
 
-// A file must be there, too: a manifest need not have every set that is configured.
-bool comes_through(const SourceSpec& source, const fs::path& link) {
+bool names_link(const SourceSpec& source, const fs::path& link) {
     return std::visit(
         [&](const auto& spec) {
             using Spec = std::decay_t<decltype(spec)>;
             if constexpr (std::is_same_v<Spec, FileSpec>)
-                return is_behind(spec.path, link) && stamp_of(spec.path) != FileStamp{};
+                return is_behind(spec.path, link);
             else if constexpr (std::is_same_v<Spec, FolderSpec>)
                 return is_behind(spec.path, link);
             else if constexpr (std::is_same_v<Spec, GlobSpec>)
@@ -59,7 +60,25 @@ bool comes_through(const SourceSpec& source, const fs::path& link) {
         source);
 }
 
+// A file must be there, too: a manifest need not have every set that is configured.
+bool comes_through(const SourceSpec& source, const fs::path& link) {
+    const auto* file = std::get_if<FileSpec>(&source);
+    return names_link(source, link) && (file == nullptr || stamp_of(file->path) != FileStamp{});
+}
+
 } // namespace
+
+std::optional<std::string> parts_with_its_manifest(const SetConfiguration& set,
+                                                   const std::string& state_directory) {
+    const fs::path link = link_below(state_directory);
+    if (!live::is_live(set) ||
+        std::ranges::none_of(set.sources, [&](const SourceSpec& source) { return names_link(source, link); }))
+        return std::nullopt;
+    return fmt::format(
+        "set {}: {}, and so changes in place, but has {} among its sources, which comes with its "
+        "manifest; expected two sets",
+        set.name, live::why_live(set), link_of_sets_together);
+}
 
 bool is_published(const SetConfiguration& set, const std::string& state_directory) {
     const fs::path link = link_below(state_directory);

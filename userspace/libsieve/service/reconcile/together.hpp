@@ -3,6 +3,7 @@
 // a fleet has lead to the next manifest (fleet/node/node_store.hpp), so one rename changes all of them.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 
@@ -14,6 +15,11 @@ namespace sieve::service {
 // Whether all sources of the set are behind the link of this state directory: a fleet published its list,
 // whose digest was checked, and the signature of the manifest that names the digest.
 [[nodiscard]] bool is_published(const SetConfiguration& set, const std::string& state_directory);
+
+// Whether a source of the set is behind the link, though nothing may be there yet, and the set does not
+// change with its manifest: what to say of it. Nothing for any other set.
+[[nodiscard]] std::optional<std::string> parts_with_its_manifest(const SetConfiguration& set,
+                                                                 const std::string& state_directory);
 
 // Whether the fleet says so of all of that list: it was in force here before, or its publisher goes back to
 // it. Then its size is no surprise.
