@@ -196,6 +196,13 @@ END
     await current
     has_stranger drop
     [ "$(node sets.bad)" = "$(identity bad)" ] || fail "reports $(node sets.bad)"
+    # Without its set, the manifest is in force, and the node says what else is.
+    publish "other=$WORK/one.txt" --only
+    await current
+    await node_says 'the manifest does not have bad, and what was in force of it stays'
+    node_is in_force
+    inside "$IN" curl -sf http://127.0.0.1:19273/status.json | jq -e '.fleet.error | test("does not have bad")'
+    has_stranger drop
     stop
     has_stranger drop
 }

@@ -517,6 +517,29 @@ TEST_F(NodeKeeperTest, TellsHowTheHostStands) {
     ASSERT_TRUE(await([&] { return daemon_.told().state == FleetState::store_away; }));
 }
 
+// What somebody has taken out of the manifest stays in force, and the node says so.
+TEST_F(NodeKeeperTest, NamesASetThatTheManifestDoesNotHave) {
+    daemon_.step([](auto& sets, FiltersInForce&) {
+        sets["own"].identity = "X";
+        sets["new"].follows = true;
+    });
+    bring("one", "A");
+    EXPECT_EQ(keeper_->view().error, "");
+    daemon_.step([](auto& sets, FiltersInForce&) {
+        sets["old"].follows = true;
+        sets["old"].identity = "Y";
+    });
+    bring("two", "B");
+    EXPECT_EQ(keeper_->view().state, NodeState::in_force);
+    expect_says(keeper_->view().error);
+    FollowerNews news;
+    news.fleet = "edge";
+    news.published = Finding::manifest;
+    keeper_->tell(news);
+    EXPECT_EQ(daemon_.told().state, service::watching::FleetState::followed);
+    EXPECT_EQ(daemon_.told().error, keeper_->view().error);
+}
+
 TEST_F(NodeKeeperTest, NamesASetThatReadsSomethingElse) {
     publish("one");
     switched_to("one");

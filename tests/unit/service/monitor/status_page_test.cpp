@@ -309,6 +309,9 @@ TEST(StatusJson, TellsOfTheFleet) {
     EXPECT_EQ(json["fleet"]["in_force"], 1'795'334'100'000);
     EXPECT_EQ(json["fleet"]["stage"], 2);
     EXPECT_EQ(json["problems"][0]["kind"], "fleet-halted");
+    sample.snapshot.record.fleet->state = FleetState::followed;
+    sample.snapshot.record.fleet->error = "the manifest does not have bad, and what was in force of it stays";
+    EXPECT_EQ(nlohmann::json::parse(status_json(sample.snapshot))["problems"][0]["kind"], "fleet-left-over");
 }
 
 } // namespace

@@ -24,7 +24,7 @@ std::pair<FleetState, std::string> state_of(const FollowerNews& news, const Kept
     if (!kept.wanted_is_in_force) return {FleetState::behind, {}};
     if (news.rollout == RolloutState::halted || news.rollout == RolloutState::rolled_back)
         return {FleetState::halted, news.why};
-    return {FleetState::followed, {}};
+    return {FleetState::followed, kept.left_over};
 }
 
 } // namespace

@@ -47,6 +47,7 @@ struct KeptManifests {
     NodeState state = NodeState::waiting; // of the wanted one
     bool store_failed = false;            // the reason of NodeState::failed
     std::string error{};                  // likewise
+    std::string left_over{};              // in force of sets that the manifest does not have; empty: nothing
     std::uint64_t failures = 0;
 };
 

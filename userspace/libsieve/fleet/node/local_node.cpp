@@ -5,6 +5,7 @@
 
 #include "libsieve/control/spec/set_action.hpp"
 #include "libsieve/service/live/live_set.hpp"
+#include "libsieve/service/reconcile/together.hpp"
 
 namespace sieve::fleet {
 
@@ -32,6 +33,7 @@ std::map<std::string, LocalSet> HostNode::sets() const {
     for (const service::SetConfiguration& set : record.configuration.sets) {
         LocalSet& local = sets[set.name];
         local.action = action_here(record.configuration, set);
+        local.follows = service::follows_fleet(set, record.configuration.state_directory);
         if (service::live::is_live(set)) local.in_place = service::live::why_live(set);
         const auto found = record.sets.find(set.name);
         if (found == record.sets.end()) continue;

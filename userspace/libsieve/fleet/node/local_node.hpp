@@ -15,6 +15,7 @@
 namespace sieve::fleet {
 
 struct LocalSet {
+    bool follows = false;   // the fleet's file is among its sources
     std::string action{};   // "drop", "pass", "count"; empty: no interface has it, nothing is said
     std::string in_place{}; // why it changes in place (live::why_live()); empty: images of it are swapped
     std::vector<std::string> contents{}; // digests (digest.hpp) of what the last good image was made of

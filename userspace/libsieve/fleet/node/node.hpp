@@ -20,7 +20,7 @@ struct NodeView {
     std::string in_force{};                    // digest of the manifest that is known to be in force now
     std::string wanted{};                      // digest of the manifest that is being brought in, or was last
     NodeState state = NodeState::waiting;      // of `wanted`: fetching, in_force or failed; waiting: none is
-    std::string error{};                       // of failed
+    std::string error{};                       // of failed; of in_force what else is in force
     std::map<std::string, std::string> sets{}; // identities in force
     NodeTraffic before{};                      // while what was before the last switch was in force
     NodeTraffic after{};                       // since the last switch has come into force

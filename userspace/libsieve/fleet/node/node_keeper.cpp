@@ -24,6 +24,7 @@
 #include "libsieve/util/random/chance.hpp"
 #include "libsieve/util/system/event.hpp"
 #include "libsieve/util/system/unique_fd.hpp"
+#include "libsieve/util/text/name_some.hpp"
 #include "libsieve/util/text/printable.hpp"
 
 namespace sieve::fleet {
@@ -158,10 +159,24 @@ struct NodeKeeper::State {
         tell_standing();
     }
 
+    // What is in force here of sets that the manifest does not have; empty: nothing.
+    [[nodiscard]] std::string left_over(const std::string& digest,
+                                        const std::map<std::string, LocalSet>& local) const {
+        if (digest.empty()) return {};
+        const std::map<std::string, std::string> published = store.sets_of(digest);
+        std::vector<std::string> names;
+        for (const auto& [name, set] : local)
+            if (set.follows && !set.identity.empty() && !published.contains(name)) names.push_back(name);
+        if (names.empty()) return {};
+        return fmt::format("the manifest does not have {}, and what was in force of {} stays",
+                           name_some(names), names.size() == 1 ? "it" : "them");
+    }
+
     // How this host stands in its fleet, to whoever shows it.
     void tell_standing() {
         const std::lock_guard order(telling);
         const std::string held = store.held();
+        const std::map<std::string, LocalSet> local = node.sets();
         service::watching::FleetStanding standing;
         {
             const std::lock_guard lock(mutex);
@@ -173,6 +188,7 @@ struct NodeKeeper::State {
                                .state = state,
                                .store_failed = store_failed,
                                .error = error,
+                               .left_over = left_over(in_force, local),
                                .failures = failures};
             standing = standing_of(news, kept);
             standing.node = settings.node;
@@ -247,8 +263,11 @@ struct NodeKeeper::State {
         if (held != manifest.digest) SIEVE_TRY(store.hold(manifest.digest));
         SIEVE_TRY(store.refuse({}));
         SIEVE_TRY(store.know(blobs));
-        if (found_in_force(manifest.digest))
+        if (found_in_force(manifest.digest)) {
             log.notice(fmt::format("fleet: manifest {} is in force", brief(manifest.digest)));
+            if (const std::string left = left_over(manifest.digest, node.sets()); !left.empty())
+                log.warning("fleet: " + left);
+        }
         store.keep_only({manifest.digest, held, manifest.manifest.previous});
         return {};
     }
@@ -393,7 +412,8 @@ struct NodeKeeper::State {
         NodeView view;
         view.has_accepted = accepted().value_or(std::nullopt).has_value();
         view.held = store.held();
-        for (const auto& [name, set] : node.sets())
+        const std::map<std::string, LocalSet> local = node.sets();
+        for (const auto& [name, set] : local)
             if (!set.identity.empty()) view.sets[name] = set.identity;
         const std::lock_guard lock(mutex);
         if (!traffic_at || Clock::now() - *traffic_at >= traffic_lasts) {
@@ -403,7 +423,7 @@ struct NodeKeeper::State {
         view.in_force = in_force;
         view.wanted = wanted ? wanted->digest : std::string();
         view.state = state;
-        view.error = error;
+        view.error = state == NodeState::in_force ? left_over(in_force, local) : error;
         view.before = before.value_or(NodeTraffic{});
         view.after = difference(traffic, counted);
         return view;

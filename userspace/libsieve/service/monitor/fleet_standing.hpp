@@ -57,7 +57,8 @@ struct FleetStanding {
     std::string fleet{};
     std::string node{}; // this host's name in it
     FleetState state = FleetState::etcd_away;
-    std::string error{};      // why, in one sentence; empty: nothing is wrong
+    // Why, in one sentence; of `followed` what else is in force. Empty: nothing is wrong.
+    std::string error{};
     std::string last_error{}; // the last one since the start; empty: there was none
     std::optional<Time> last_error_at{};
     std::uint64_t failures = 0;        // attempts to bring a manifest in

@@ -132,6 +132,10 @@ void add_fleet(std::vector<Problem>& problems, const FleetStanding& fleet, Clock
     const char *kind = nullptr, *text = nullptr;
     switch (fleet.state) {
     case FleetState::followed:
+        if (fleet.error.empty()) return;
+        kind = "fleet-left-over";
+        text = "A set that is taken out of a fleet is also to be taken out of the configuration.";
+        break;
     case FleetState::behind:
         return;
     case FleetState::failed:

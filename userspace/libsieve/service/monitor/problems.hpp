@@ -24,7 +24,7 @@ struct Problem {
 
 // kind: kernel-unreadable, interface-missing, hook-failed, configuration-rejected, cycle-failed,
 // list-refused, refresh-failed, list-stale, counters-not-kept; fleet-failed, fleet-refused, fleet-halted,
-// fleet-unpublished, fleet-store-away, fleet-etcd-away. Failures come first.
+// fleet-unpublished, fleet-store-away, fleet-etcd-away, fleet-left-over. Failures come first.
 [[nodiscard]] std::vector<Problem> problems_of(const Snapshot& snapshot);
 
 // A list is stale if nobody has confirmed it for three refresh intervals, and for five minutes.

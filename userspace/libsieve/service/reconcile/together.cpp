@@ -68,12 +68,15 @@ bool comes_through(const SourceSpec& source, const fs::path& link) {
 
 } // namespace
 
+bool follows_fleet(const SetConfiguration& set, const std::string& state_directory) {
+    const fs::path link = link_below(state_directory);
+    return std::ranges::any_of(set.sources,
+                               [&](const SourceSpec& source) { return names_link(source, link); });
+}
+
 std::optional<std::string> parts_with_its_manifest(const SetConfiguration& set,
                                                    const std::string& state_directory) {
-    const fs::path link = link_below(state_directory);
-    if (!live::is_live(set) ||
-        std::ranges::none_of(set.sources, [&](const SourceSpec& source) { return names_link(source, link); }))
-        return std::nullopt;
+    if (!live::is_live(set) || !follows_fleet(set, state_directory)) return std::nullopt;
     return fmt::format(
         "set {}: {}, and so changes in place, but has {} among its sources, which comes with its "
         "manifest; expected two sets",

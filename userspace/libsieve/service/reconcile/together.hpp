@@ -16,8 +16,10 @@ namespace sieve::service {
 // whose digest was checked, and the signature of the manifest that names the digest.
 [[nodiscard]] bool is_published(const SetConfiguration& set, const std::string& state_directory);
 
-// Whether a source of the set is behind the link, though nothing may be there yet, and the set does not
-// change with its manifest: what to say of it. Nothing for any other set.
+// Whether a source of the set is behind the link, though nothing may be there yet.
+[[nodiscard]] bool follows_fleet(const SetConfiguration& set, const std::string& state_directory);
+
+// Whether such a set does not change with its manifest: what to say of it. Nothing for any other set.
 [[nodiscard]] std::optional<std::string> parts_with_its_manifest(const SetConfiguration& set,
                                                                  const std::string& state_directory);
 
