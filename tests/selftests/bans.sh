@@ -477,10 +477,10 @@ a_damaged_ledger() {
     kill -HUP "$daemon"
     says "warning: set banned: .*record 0 is damaged, and valid ones follow it; the list with 3 entries stays in force"
     judged drop "$A" "$B" "$C"
-    refused 3 ban 192.0.2.1
-    refused 3 banned
+    refused 4 ban 192.0.2.1
+    refused 4 banned
     stop
-    refused 3 ban 192.0.2.1
+    refused 4 ban 192.0.2.1
     start
     judged drop "$A" "$B" "$C"
     cmp "$ledger" "$WORK/ledger" || fail "it was written"
@@ -499,8 +499,8 @@ a_damaged_ledger() {
     says "warning: set banned: .*record 1 is damaged; the list with 3 entries stays in force"
     await_line "$WORK/notified" '^STATUS=.*set banned: .*/bans/banned: record 1 is damaged'
     judged drop "$A" "$B" "$C"
-    refused 3 ban 192.0.2.1
-    refused 3 banned
+    refused 4 ban 192.0.2.1
+    refused 4 banned
     cmp "$ledger" "$WORK/ledger" || fail "it was written"
     stop
     mv "$STATE/bans" "$STATE/away"

@@ -92,6 +92,13 @@ Status count(const std::vector<BanChange>& changes, BanLedger& ledger, Time now,
 
 } // namespace
 
+// A ledger that cannot be used is no wrong address.
+template <class T>
+static Result<T> of_ledger(Result<T> done) {
+    if (!done && done.error().kind == ErrorKind::bad_input) done.error().kind = ErrorKind::kernel_refused;
+    return done;
+}
+
 std::vector<std::string> sets_with_bans(const Configuration& configuration) {
     std::vector<std::string> names;
     for (const SetConfiguration& set : configuration.sets)
@@ -122,11 +129,6 @@ Result<TakenBans> take_bans(const BanRequest& request, const Configuration& conf
     SIEVE_TRY(check_host(request.changes, configuration, *set, host));
     SIEVE_TRY(check_coverage(request.changes, *set, ledger, now));
     TakenBans taken{.set = request.set};
-    // Whoever banned gave no wrong address.
-    const auto of_ledger = [](Status done) {
-        if (!done && done.error().kind == ErrorKind::bad_input) done.error().kind = ErrorKind::kernel_refused;
-        return done;
-    };
     if (request.counts) {
         SIEVE_TRY(of_ledger(count(request.changes, ledger, now, banned, taken)));
         if (taken.absent.size() == request.changes.size()) return taken;
@@ -144,7 +146,7 @@ Result<std::vector<SetBans>> list_bans(const Configuration& configuration, const
     }
     std::vector<SetBans> all;
     for (const std::string& name : names) {
-        SIEVE_ASSIGN(const Bans bans, BanLedger(configuration.state_directory, name).bans(now));
+        SIEVE_ASSIGN(const Bans bans, of_ledger(BanLedger(configuration.state_directory, name).bans(now)));
         all.push_back({name, additions(bans)});
     }
     return all;
