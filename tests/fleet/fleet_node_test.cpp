@@ -113,7 +113,7 @@ TEST_F(FleetNodeTest, ALongReasonEndsNoFollower) {
     const auto published = read_publication(client, "edge", access().pinned);
     ASSERT_TRUE(published) << published.error().message;
     RolloutRecord record = *published->rollout;
-    record.state = RolloutState::halted;
+    record.state = RolloutState::paused;
     record.why = std::string(std::size_t{1100} << 10, '!');
     ASSERT_TRUE(*change_rollout(client, *published, record));
     start();
