@@ -72,7 +72,7 @@ node = "n1"
 report = "2s"
 trusted-keys = ["$KEY.pub"]
 [fleet.etcd]
-endpoints = ["http://127.0.0.1:2379"]
+endpoints = ["http://127.0.0.1:2379", "http://203.0.113.77:2379"]
 [fleet.store]
 url = "http://127.0.0.1:8080"
 END
@@ -316,6 +316,11 @@ wrong() {
     # Friends, which this node would drop.
     publish "bad=$WORK/two.txt,action=pass"
     await node_says 'the manifest says pass, and this node is configured to drop'
+    has_stranger pass
+    # Without etcd, or the store, nothing could take such a list back.
+    printf '%s\n' 203.0.113.77 >"$WORK/cut.txt"
+    publish "bad=$WORK/cut.txt"
+    await node_says '203.0.113.77, etcd or the store of this host.s fleet'
     has_stranger pass
     # A list that a guard refuses.
     printf '%s\n' "$IN4" >"$WORK/own.txt"

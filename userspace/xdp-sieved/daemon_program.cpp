@@ -92,8 +92,9 @@ Result<Exit> check(const Options& options, const FleetSupport& support) {
 // Follows the fleet of the configuration, if it names one.
 class FleetPart {
   public:
-    FleetPart(const FleetSupport& support, service::watching::Statistics& statistics, service::Log& log)
-        : support_(support), statistics_(statistics), log_(log) {}
+    FleetPart(const FleetSupport& support, service::RealHostAddresses& host,
+              service::watching::Statistics& statistics, service::Log& log)
+        : support_(support), host_(host), statistics_(statistics), log_(log) {}
 
     // Filtering goes on without the fleet, whatever is wrong with it.
     void follow(const service::Configuration& configuration) {
@@ -102,6 +103,7 @@ class FleetPart {
             return;
         }
         fleet_.reset();
+        host_.depend_on({});
         followed_ = configuration.fleet;
         statistics_.note_fleet(std::nullopt);
         if (!followed_) return;
@@ -116,11 +118,12 @@ class FleetPart {
   private:
     Status start(const service::FleetConfiguration& configuration, const std::string& folder) {
         if (support_.follow == nullptr) return bad_input(no_fleet());
-        SIEVE_ASSIGN(fleet_, support_.follow(configuration, folder, statistics_, log_));
+        SIEVE_ASSIGN(fleet_, support_.follow(configuration, folder, host_, statistics_, log_));
         return {};
     }
 
     const FleetSupport& support_;
+    service::RealHostAddresses& host_;
     service::watching::Statistics& statistics_;
     service::Log& log_;
     std::optional<service::FleetConfiguration> followed_;
@@ -144,7 +147,7 @@ Result<Exit> serve(const Options& options, const FleetSupport& support, service:
     SIEVE_TRY(face.claim(path, configuration, log));
     statistics.emplace(service::watching::Statistics::Settings{
         .version = version, .counters_file = configuration.state_directory + "/counters.json"});
-    FleetPart fleet(support, *statistics, log);
+    FleetPart fleet(support, host, *statistics, log);
     service::watching::TimedKernel kernel(*statistics);
     SIEVE_ASSIGN(service::EventLoop loop, service::EventLoop::make());
     const service::DaemonParts parts{.loop = loop,

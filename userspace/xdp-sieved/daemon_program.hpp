@@ -9,6 +9,7 @@
 #include "libsieve/service/config/values/fleet_configuration.hpp"
 #include "libsieve/service/monitor/log.hpp"
 #include "libsieve/service/monitor/statistics.hpp"
+#include "libsieve/service/safety/host_addresses.hpp"
 #include "libsieve/service/sandbox/child_main.hpp"
 #include "libsieve/util/results/result.hpp"
 
@@ -26,9 +27,11 @@ class FleetFollower {
 
 struct FleetSupport {
     std::span<const service::ChildTask> tasks{};
-    // `folder` is the fleet's; `statistics` and `log` outlive the follower. Null: this program has no fleet.
+    // `folder` is the fleet's; `host`, which learns of the fleet's servers, `statistics` and `log` outlive
+    // the follower. Null: this program has no fleet.
     Result<std::unique_ptr<FleetFollower>> (*follow)(const service::FleetConfiguration& configuration,
                                                      const std::string& folder,
+                                                     service::RealHostAddresses& host,
                                                      service::watching::Statistics& statistics,
                                                      service::Log& log) = nullptr;
 };

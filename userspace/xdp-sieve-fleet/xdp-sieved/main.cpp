@@ -22,7 +22,8 @@ Result<std::string> digest_of(const fleet::FleetAccess& access) {
 
 class Follower final : public FleetFollower {
   public:
-    explicit Follower(service::watching::Statistics& statistics) : node_(statistics, kernel_) {}
+    Follower(service::RealHostAddresses& host, service::watching::Statistics& statistics)
+        : node_(statistics, kernel_, &host) {}
 
     Status start(const service::FleetConfiguration& configuration, const std::string& folder,
                  service::Log& log) {
@@ -52,9 +53,9 @@ class Follower final : public FleetFollower {
 };
 
 Result<std::unique_ptr<FleetFollower>> follow(const service::FleetConfiguration& configuration,
-                                              const std::string& folder,
+                                              const std::string& folder, service::RealHostAddresses& host,
                                               service::watching::Statistics& statistics, service::Log& log) {
-    auto follower = std::make_unique<Follower>(statistics);
+    auto follower = std::make_unique<Follower>(host, statistics);
     SIEVE_TRY(follower->start(configuration, folder, log));
     return follower;
 }

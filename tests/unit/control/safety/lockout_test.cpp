@@ -90,6 +90,15 @@ TEST(LockoutQuestions, AsksForPacketsFromThemWherePacketsComeIn) {
                      "src,dst 192.0.2.1 203.0.113.7 by default", "dst 2001:db8::7 by default"}));
 }
 
+TEST(LockoutQuestions, AsksForAnswersOfServers) {
+    HostAddress etcd = address("192.0.2.79", HostRole::server);
+    etcd.their_port = 2379;
+    EXPECT_EQ(asked({etcd}, kernel::HookPoint::xdp), Texts{"src,sport,proto 192.0.2.79 2379 tcp"});
+    EXPECT_EQ(asked({etcd}, kernel::HookPoint::egress), Texts{"dst,dport,proto 192.0.2.79 2379 tcp"});
+    etcd.interface = "eth1";
+    EXPECT_TRUE(asked({etcd}, kernel::HookPoint::xdp).empty());
+}
+
 // A table of sets that match or not, and a question whose source address is known.
 class FindDropReason : public testing::Test {
   protected:

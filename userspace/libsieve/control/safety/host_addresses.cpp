@@ -202,6 +202,16 @@ HostAddresses::read_some(const std::function<bool(uint128 address)>& wanted) {
     return all;
 }
 
+void RealHostAddresses::depend_on(std::vector<HostAddress> servers) {
+    const std::lock_guard lock(mutex_);
+    servers_ = std::move(servers);
+}
+
+std::vector<HostAddress> RealHostAddresses::servers() {
+    const std::lock_guard lock(mutex_);
+    return servers_;
+}
+
 Result<std::vector<HostAddress>> RealHostAddresses::read() {
     return read_some([](uint128) { return true; });
 }
@@ -229,6 +239,7 @@ RealHostAddresses::read_some(const std::function<bool(uint128 address)>& wanted)
                          .ours = one.address});
     SIEVE_ASSIGN(std::vector<HostAddress> resolvers, this->resolvers());
     for (HostAddress& resolver : resolvers) all.add_remote(std::move(resolver));
+    for (HostAddress& server : servers()) all.add_remote(std::move(server));
 
     std::vector<kernel::Socket> sockets = kernel::tcp_sockets();
     std::erase_if(sockets, [&](const kernel::Socket& socket) {

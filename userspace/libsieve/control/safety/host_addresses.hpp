@@ -20,6 +20,7 @@ enum class HostRole : std::uint8_t {
     own,      // an address of this host
     gateway,  // the next hop of a route, or a neighbour that is a router
     resolver, // of names
+    server,   // the service gets its lists from it
     lease,    // who leased this host an address, by DHCP
     session,  // the other end of an administrator's session
     listed,   // an operator listed it
@@ -33,8 +34,8 @@ struct HostAddress {
     // through which packets go there; empty if it is not known.
     std::string interface {};
     std::optional<uint128> ours{}; // our end, if it is known
-    std::uint16_t our_port = 0;    // of a session, like the next
-    std::uint16_t their_port = 0;
+    std::uint16_t our_port = 0;    // of a session
+    std::uint16_t their_port = 0;  // likewise, and of a server
 };
 
 // A seam: the host's own, or a test's.
@@ -62,13 +63,18 @@ class RealHostAddresses final : public HostAddresses {
     Result<std::vector<HostAddress>> read() override;
     Result<std::vector<HostAddress>> read_some(const std::function<bool(uint128 address)>& wanted) override;
 
+    // From here on, these servers are among the addresses, in place of those before. From any thread.
+    void depend_on(std::vector<HostAddress> servers);
+
   private:
     [[nodiscard]] Result<std::vector<HostAddress>> resolvers();
+    [[nodiscard]] std::vector<HostAddress> servers();
 
     std::set<std::uint16_t> more_ports_;
     std::vector<HostAddress> more_;
     std::function<void(const std::string& text)> warn_;
     std::mutex mutex_;
+    std::vector<HostAddress> servers_;
     std::string warned_; // the last warning; empty: the file could be read since
 };
 

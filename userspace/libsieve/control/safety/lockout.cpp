@@ -167,6 +167,14 @@ class HostQuestions {
                      .protocol = IPPROTO_UDP},
                     true, true);
             return;
+        case HostRole::server:
+            if (here)
+                ask({.theirs = address.address,
+                     .ours = address.ours,
+                     .their_port = address.their_port,
+                     .protocol = IPPROTO_TCP},
+                    false, true);
+            return;
         case HostRole::lease: {
             const bool v4 = is_ipv4(address.address);
             if (here)

@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "libsieve/fleet/manifest/node_report.hpp"
 #include "libsieve/fleet/manifest/rollout.hpp"
+#include "libsieve/keys/address_range.hpp"
 #include "libsieve/service/monitor/fleet_standing.hpp"
 
 namespace sieve::fleet {
@@ -20,8 +22,18 @@ enum class Finding : std::uint8_t {
     manifest, // one with a right signature
 };
 
-// What a follower tells its node about the servers. Only for people to see: nothing is decided by it.
+struct ServerAddress {
+    uint128 address = 0;
+    std::uint16_t port = 0;
+
+    [[nodiscard]] friend bool operator==(const ServerAddress&, const ServerAddress&) = default;
+};
+inline constexpr std::size_t most_servers = 32;
+
+// What a follower tells its node about the servers. For people to see; lists must not hold `servers`.
 struct FollowerNews {
+    std::vector<ServerAddress> servers{}; // etcd's, and the store's
+
     std::string fleet{};
     Finding published = Finding::unread;
     std::uint64_t serial = 0;              // of the manifest

@@ -120,8 +120,10 @@ struct FleetNode::State {
     std::string follow_once() {
         Result<SocketPair> sockets = make_sockets();
         if (!sockets) return sockets.error().message;
+        std::vector<std::string> servers = settings.access.etcd.endpoints;
+        servers.push_back(settings.access.store.url);
         const Result<std::string> message =
-            message_of(FollowOrder{settings.access, settings.labels, settings.report});
+            message_of(FollowOrder{settings.access, settings.labels, settings.report, std::move(servers)});
         if (!message) return message.error().message;
         std::thread answers([&] {
             serve_node(sockets->ours.get(), *keeper, settings.access.fleet, settings.access.pinned);

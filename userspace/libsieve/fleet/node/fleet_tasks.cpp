@@ -65,6 +65,7 @@ Result<FollowOrder> read_follow(std::string_view fields) {
     }
     read(from, order.labels);
     order.report = std::chrono::milliseconds(from.number());
+    read(from, order.servers);
     if (!from.complete()) return bad_input("expected the order of a follower");
     return order;
 }
@@ -93,6 +94,7 @@ Status follow(const std::string& message) {
     settings.access = std::move(order.access);
     settings.labels = std::move(order.labels);
     settings.report = order.report;
+    settings.servers = std::move(order.servers);
     SIEVE_ASSIGN(const std::unique_ptr<Follower> follower, Follower::start(std::move(settings), node));
     for (;;) (void)::poll(nullptr, 0, -1);
 }
@@ -140,6 +142,7 @@ Result<std::string> message_of(const FollowOrder& order) {
     write(to, keys);
     write(to, order.labels);
     to.number(static_cast<std::uint64_t>(order.report.count()));
+    write(to, order.servers);
     return as_text(to);
 }
 

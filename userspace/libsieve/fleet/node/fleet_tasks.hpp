@@ -23,6 +23,7 @@ struct FollowOrder {
     FleetAccess access{}; // without its store
     std::vector<std::string> labels{};
     std::chrono::milliseconds report{0};
+    std::vector<std::string> servers{}; // URLs, of etcd and the store
 };
 
 // The first descriptor is the file that has a part of the blob, or nothing of it; the second one, if `before`

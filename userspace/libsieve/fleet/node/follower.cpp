@@ -17,6 +17,7 @@
 
 #include "libsieve/fleet/manifest/publication.hpp"
 #include "libsieve/fleet/manifest/rollout_health.hpp"
+#include "libsieve/fleet/node/server_addresses.hpp"
 #include "libsieve/fleet/servers/etcd_paths.hpp"
 #include "libsieve/fleet/servers/sha256.hpp"
 #include "libsieve/util/random/chance.hpp"
@@ -38,7 +39,7 @@ constexpr int lease_reports = 3;
 struct Follower::State {
     State(FollowerSettings given, Node& its_node, UniqueFd its_cancel, UniqueFd its_news)
         : settings(std::move(given)), node(its_node), cancel(std::move(its_cancel)),
-          news(std::move(its_news)), etcd(settings.access.etcd, cancel.get()) {}
+          news(std::move(its_news)), etcd(settings.access.etcd, cancel.get()), servers(settings.servers) {}
 
     FollowerSettings settings;
     Node& node;
@@ -52,6 +53,9 @@ struct Follower::State {
 
     // The worker's own.
     EtcdClient etcd;
+    ServerAddresses servers;
+    std::vector<ServerAddress> server_addresses;
+    std::optional<Clock::time_point> next_look_up;
     std::int64_t lease = 0;
     std::string reported;
     bool reaches_etcd = true; // as far as the last report knows
@@ -126,7 +130,9 @@ struct Follower::State {
             const bool told = wait_for_news(until);
             if (etcd.http().cancelled()) return;
             const bool again = retry && Clock::now() >= *retry;
-            if ((told && take_mail()) || again) act();
+            const bool has_mail = told && take_mail();
+            if (has_mail) look_up_servers(); // before a list may name them
+            if (has_mail || again) act();
             refresh_report();
             steer();
             tell();
@@ -137,6 +143,14 @@ struct Follower::State {
             const auto wait = sent ? settings.report : std::min(settings.report, retry_after_failure);
             next_report = Clock::now() + service::jittered(wait, chance());
         }
+    }
+
+    void look_up_servers() {
+        constexpr std::chrono::minutes lasts{1};
+        if (next_look_up && Clock::now() < *next_look_up) return;
+        next_look_up = Clock::now() + lasts;
+        server_addresses = servers.look_up();
+        tell();
     }
 
     static constexpr std::chrono::milliseconds retry_after_failure{std::chrono::seconds(2)};
@@ -256,6 +270,7 @@ struct Follower::State {
         }
         if (news.etcd_trouble.empty() && !reaches_etcd) news.etcd_trouble = "etcd does not take the report";
         news.contact = contact;
+        news.servers = server_addresses;
         if (told != news) node.tell(told.emplace(std::move(news)));
     }
     std::optional<FollowerNews> told;

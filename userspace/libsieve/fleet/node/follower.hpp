@@ -23,6 +23,7 @@ namespace sieve::fleet {
 struct FollowerSettings {
     FleetAccess access{}; // without its store
     std::vector<std::string> labels{};
+    std::vector<std::string> servers{}; // URLs of what this host depends on: etcd, the store
     std::chrono::milliseconds report{std::chrono::seconds(60)}; // how often at the latest
     // How often the node is looked at while it brings a manifest in, and otherwise.
     std::chrono::milliseconds poll_busy{20};

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <fmt/core.h>
+
 #include "libsieve/control/spec/set_action.hpp"
 #include "libsieve/service/live/live_set.hpp"
 #include "libsieve/service/reconcile/together.hpp"
@@ -67,6 +69,18 @@ Result<FiltersInForce> HostNode::running() const {
 
 void HostNode::note(const service::watching::FleetStanding& standing) const {
     statistics_.note_fleet(standing);
+}
+
+void HostNode::depend_on(const std::vector<ServerAddress>& servers) const {
+    if (host_ == nullptr) return;
+    std::vector<control::HostAddress> all;
+    for (const ServerAddress& server : servers)
+        all.push_back(
+            {.address = server.address,
+             .what = fmt::format("etcd or the store of this host's fleet (TCP port {})", server.port),
+             .role = control::HostRole::server,
+             .their_port = server.port});
+    host_->depend_on(std::move(all));
 }
 
 NodeTraffic HostNode::traffic() const {

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "libsieve/control/access/kernel.hpp"
+#include "libsieve/control/safety/host_addresses.hpp"
 #include "libsieve/fleet/manifest/node_report.hpp"
+#include "libsieve/fleet/manifest/standing.hpp"
 #include "libsieve/service/monitor/statistics.hpp"
 
 namespace sieve::fleet {
@@ -43,21 +45,27 @@ class LocalNode {
     [[nodiscard]] virtual NodeTraffic traffic() const = 0;
     // For metrics and the status page.
     virtual void note(const service::watching::FleetStanding&) const {}
+    // What guards are to keep lists from.
+    virtual void depend_on(const std::vector<ServerAddress>&) const {}
 };
 
 // From the daemon's statistics, and from the kernel.
 class HostNode final : public LocalNode {
   public:
-    HostNode(service::watching::Statistics& statistics, control::Kernel& kernel)
-        : statistics_(statistics), kernel_(kernel) {}
+    // `host` may be null.
+    HostNode(service::watching::Statistics& statistics, control::Kernel& kernel,
+             control::RealHostAddresses* host = nullptr)
+        : statistics_(statistics), kernel_(kernel), host_(host) {}
     [[nodiscard]] std::map<std::string, LocalSet> sets() const override;
     [[nodiscard]] Result<FiltersInForce> running() const override;
     [[nodiscard]] NodeTraffic traffic() const override;
     void note(const service::watching::FleetStanding& standing) const override;
+    void depend_on(const std::vector<ServerAddress>& servers) const override;
 
   private:
     service::watching::Statistics& statistics_;
     control::Kernel& kernel_;
+    control::RealHostAddresses* host_;
 };
 
 } // namespace sieve::fleet

@@ -481,6 +481,7 @@ Status NodeKeeper::bring_in(const SignedManifest& manifest) {
 }
 
 void NodeKeeper::tell(const FollowerNews& news) {
+    state_->node.depend_on(news.servers);
     {
         const std::lock_guard lock(state_->mutex);
         state_->news = news;

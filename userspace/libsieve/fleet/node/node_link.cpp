@@ -131,6 +131,12 @@ std::string news_fields(const FollowerNews& news) {
     to.number(news.stage);
     for (const std::string* text : {&news.why, &news.refusal, &news.etcd_trouble}) to.text(cut(*text));
     to.number(news.contact);
+    to.number(news.servers.size());
+    for (const ServerAddress& server : news.servers) {
+        to.number(static_cast<std::uint64_t>(server.address >> 64));
+        to.number(static_cast<std::uint64_t>(server.address));
+        to.number(server.port);
+    }
     return to.bytes();
 }
 
@@ -150,6 +156,12 @@ FollowerNews read_news(std::string_view fields) {
     for (std::string* text : {&news.why, &news.refusal, &news.etcd_trouble})
         *text = printable(from.text(), longest_sentence);
     news.contact = from.number();
+    for (std::uint64_t left = from.number(most_servers); left > 0; left--) {
+        const std::uint64_t upper = from.number();
+        const std::uint64_t lower = from.number();
+        news.servers.push_back(
+            {address_number(upper, lower), static_cast<std::uint16_t>(from.number(0xffff))});
+    }
     return news;
 }
 
