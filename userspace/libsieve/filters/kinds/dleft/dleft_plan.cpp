@@ -97,7 +97,7 @@ Result<std::uint64_t> dleft_lines_for_fpr(std::uint64_t keys, double fpr, const 
     SIEVE_TRY(shape.check());
     const auto lines =
         fewest_lines(fpr,
-                     {.least = dleft_lines_for_bits(keys, std::max(1.0, -std::log2(fpr)), shape),
+                     {.least = dleft_lines_for_bits(keys, std::clamp(-std::log2(fpr), 1.0, most_bits), shape),
                       .most = dleft_lines_for_bits(keys, most_bits, shape),
                       .precision = 0.005},
                      [&](std::uint64_t some) { return predict_dleft_fpr(keys, some, shape, rounds); });
