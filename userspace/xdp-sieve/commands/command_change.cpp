@@ -151,7 +151,8 @@ Result<Exit> run_change(ChangeArguments& arguments, Context& context) {
         remark(context,
                fmt::format("set {}: its filter is taken back in {} s, and these keys with it, unless "
                            "`xdp-sieve confirm {}` keeps it",
-                           arguments.name, std::chrono::ceil<std::chrono::seconds>(*set.taken_back_in).count(),
+                           arguments.name,
+                           std::chrono::ceil<std::chrono::seconds>(*set.taken_back_in).count(),
                            arguments.interface));
     if (context.json) {
         print_json(arguments, changed, set);

@@ -616,8 +616,9 @@ TEST_F(DaemonTest, AConfigurationThatLocksAnAdministratorOutIsRefusedAndSeen) {
     session.interface = "eth0";
     configure_allowlist();
     const auto is_refused = [this] {
-        until_said("refused: eth0 xdp: no set lets 203.0.113.5 pass, an administrator's session (TCP port 22), "
-                   "and the default is drop");
+        until_said(
+            "refused: eth0 xdp: no set lets 203.0.113.5 pass, an administrator's session (TCP port 22), "
+            "and the default is drop");
         until([this] { return notifier.count("no set lets 203.0.113.5 pass") > 0; });
         EXPECT_EQ(kernel.running.table.default_action, SIEVE_ACTION_PASS);
         const auto errors = statistics.record().hook_errors;

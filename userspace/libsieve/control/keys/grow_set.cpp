@@ -21,8 +21,8 @@ namespace sieve::control {
 
 namespace {
 
-// The first one leaves the lock free while the larger filter is built, so others may overtake it. The last one
-// holds the lock, so that nobody can.
+// The first one leaves the lock free while the larger filter is built, so others may overtake it. The last
+// one holds the lock, so that nobody can.
 constexpr int attempts = 2;
 constexpr double least_bits_per_key = 48; // as live sets have after a rebuild (docs/live-changes.md)
 constexpr std::uint64_t rate_trials = 100'000;
