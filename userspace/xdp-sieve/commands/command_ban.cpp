@@ -267,7 +267,8 @@ Result<Exit> run_banned(const BanArguments& arguments, Context& context) {
 
 Action define(Arguments command, Context& context, std::shared_ptr<BanArguments> arguments,
               Result<Exit> (*run)(const BanArguments&, Context&)) {
-    command.add("--set", arguments->set, "the set, where several have bans").called("NAME");
+    // Actions of fail2ban say --set "" where only one set has bans.
+    command.add("--set", arguments->set, "the set, where several have bans").called("NAME").may_be_empty();
     command
         .add("--config", arguments->configuration,
              "the configuration where no xdp-sieved runs, which has its own")

@@ -1168,15 +1168,24 @@ TEST_F(CycleTest, AFilterThatIsNewerThanItsRecordStays) {
     EXPECT_EQ(in_force_entries("b"), 1U);
 }
 
-// A range set has no source that would, and whoever keeps it goes by its record.
+// A range set has no source that would, and whoever keeps it goes by its record and its list.
 TEST_F(CycleTest, ARangeSetIsWhatItsRecordSays) {
     done();
+    const std::string list = state.list_path("b", state.named("b")->identity);
+    ASSERT_TRUE(live::write_next_list(live::TimedList(), state, "b"));
+    fs::copy_file(files.path("state/sets/b/next.list"), list, fs::copy_options::overwrite_existing);
     fs::copy(files.path("state/sets/b"), files.path("b.before"));
     files.feed("b.txt", {"192.0.2.7"});
     done();
     fs::remove_all(files.path("state/sets/b"));
     fs::rename(files.path("b.before"), files.path("state/sets/b"));
     configuration.sets[1].sources.clear();
+    const auto bytes = fs::file_size(list);
+    fs::resize_file(list, bytes - 9);
+    EXPECT_FALSE(done(remembering).changed) << "of a list that is damaged, nobody knows what it had";
+    EXPECT_EQ(in_force_entries("b"), 1U);
+    ASSERT_TRUE(live::write_next_list(live::TimedList(), state, "b"));
+    fs::copy_file(files.path("state/sets/b/next.list"), list, fs::copy_options::overwrite_existing);
     EXPECT_TRUE(done(remembering).changed);
     EXPECT_EQ(in_force_entries("b"), 2U);
     EXPECT_FALSE(done(remembering).changed);

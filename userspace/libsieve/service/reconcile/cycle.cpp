@@ -14,6 +14,7 @@
 
 #include "libsieve/control/access/hold_lock.hpp"
 #include "libsieve/service/config/configuration_text.hpp"
+#include "libsieve/service/live/live_image.hpp"
 #include "libsieve/service/live/live_set.hpp"
 #include "libsieve/service/live/range_set_configuration.hpp"
 #include "libsieve/service/reconcile/largest_part.hpp"
@@ -62,6 +63,13 @@ std::set<std::string> replaced_by(const SetConfiguration& set, const Configurati
             replaced.insert(name);
     }
     return replaced;
+}
+
+// Whether the list that a range set's image was built of can be read.
+bool has_whole_list(const SetSurvey& survey, const StateDirectory& state) {
+    live::TimedList list;
+    return survey.before() &&
+           live::read_timed_list(state.list_path(survey.set->name, survey.before()->identity), list);
 }
 
 // Several sets are refreshed at a time. Each takes memory, and a build has threads of its own.
@@ -777,6 +785,7 @@ std::vector<SetSurvey> survey(const Configuration& configuration, const std::set
             }
             if (!survey.before()) survey.replaces = replaced_by(set, configuration, state);
             survey.not_its_own = survey.before() && survey.before()->renamed;
+            survey.goes_by_record = set.sources.empty() && has_whole_list(survey, state);
             survey.action = action_digest(configuration, set);
         });
         remarks.tell(observer);
@@ -854,9 +863,8 @@ WantedVersions wanted_versions(const std::vector<SetSurvey>& surveys) {
             set.verifiable = survey.before()->exact;
             set.earlier = survey.before()->earlier;
         }
-        // What runs may be newer than the record: a controller may have died before it wrote that. A range
-        // set has no source that would say so, and whoever keeps it goes by its record.
-        const bool by_record = survey.not_its_own || survey.set->sources.empty();
+        // What runs may be newer than the record: a controller may have died before it wrote that.
+        const bool by_record = survey.not_its_own || survey.goes_by_record;
         if (!survey.asked || survey.error) {
             set.filter = by_record && set.has_image() ? WantedFilter::last_good : WantedFilter::in_force;
             set.of_other_sources = has_list_of_other_sources(survey);

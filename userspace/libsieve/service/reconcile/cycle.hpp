@@ -61,10 +61,13 @@ struct SetSurvey {
     std::optional<Error> error{};                      // of a source, a list, or a guard
     std::optional<std::chrono::seconds> retry_after{}; // a server that failed wants to be asked again then
     Protection protection{};
-    std::string action{};              // SetRecord::action, as it is to be
-    bool not_its_own = false;          // what is in force under its name, where it is not its last good list
-    bool owner_waits = false;          // a range set, beside a set that has the list of other sources yet
-    std::set<std::string> replaces{};  // WantedVersion::replaces
+    std::string action{};             // SetRecord::action, as it is to be
+    bool not_its_own = false;         // what is in force under its name, where it is not its last good list
+    bool owner_waits = false;         // a range set, beside a set that has the list of other sources yet
+    std::set<std::string> replaces{}; // WantedVersion::replaces
+    // A range set whose list is whole. It has no source that would say whether the record or what is in force
+    // is newer, and whoever keeps it goes by that list.
+    bool goes_by_record = false;
     std::optional<SetRecord> staged{}; // the image of a list that has changed, once it is built
     std::chrono::milliseconds building{0};
 
