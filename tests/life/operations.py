@@ -302,6 +302,7 @@ class OnTheDaemon:
             for both in (old, contents):
                 both.lists = old.lists + contents.lists
         self.resourced.add(name)
+        one.taken = False  # its new action waits for this list, so none may spoil it before
         self.known_sets -= self.renamed
         self.write_list(name, addresses)
         self.read_anew()
