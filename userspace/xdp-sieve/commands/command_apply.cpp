@@ -211,7 +211,7 @@ Result<service::CycleReport> run_cycle(const control::Safety& safety,
         listener.progress(stage, share);
     };
     service::CycleOptions options{.sandbox = sandbox, .confirm_within = safety.confirm_within};
-    (void)service::take_over_renamed(configuration, state, listener);
+    service::take_over_renamed(configuration, state, listener);
     SIEVE_TRY(service::live::make_first_images(configuration, kernel, state, host, sandbox));
     SIEVE_ASSIGN(auto changed,
                  service::live::changed_since_their_images(configuration, kernel, state, listener));

@@ -58,7 +58,7 @@ class CycleTest : public testing::Test {
         control::Observer observer;
         observer.remark = [this](const std::string& text) { remarks.push_back(text); };
         kernel.steps.clear();
-        (void)take_over_renamed(configuration, state, observer); // it may be another one
+        take_over_renamed(configuration, state, observer); // it may be another one
         return run_cycle(kernel, configuration, state, host, options, observer);
     }
     CycleReport done(const CycleOptions& options = {}) {

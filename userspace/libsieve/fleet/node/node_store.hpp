@@ -7,12 +7,8 @@
 //     serials/DIGEST            a link that says the manifest's serial; it leads nowhere
 //     current                   a link to one of the manifests
 //     held                      a link to the last manifest that was found in force
-//     refused                   a link to a manifest that is wanted, and of which a set was refused;
-//     `current`
-//                               leads to the one before
-//     known/SHA-256             a link for each blob that was in force before, or that its publisher goes
-//     back
-//                               to; it leads nowhere
+//     refused                   a link to the wanted manifest, if one of its sets was refused
+//     known/SHA-256             a link, for a blob that was in force or is gone back to; it leads nowhere
 //
 // Sets of the configuration name current/SET as their source, so one rename changes all of them together, and
 // the daemon's watch of files sees it.

@@ -331,7 +331,7 @@ void Daemon::begin(CycleOptions options) {
             if (opens) live_.open(*job->configuration, *settings_.sandbox, observer());
             const std::lock_guard lock(live_.exclusive());
             state_.mend();
-            if (is_first && !opens) (void)take_over_renamed(*job->configuration, state_, observer());
+            if (is_first && !opens) take_over_renamed(*job->configuration, state_, observer());
             // A cycle may take a program away, and its counters with it. A failure is the statistics's to
             // show.
             (void)parts_.statistics.observe(parts_.kernel);

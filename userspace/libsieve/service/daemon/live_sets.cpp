@@ -176,7 +176,7 @@ void LiveSets::open(const Configuration& configuration, const SandboxSettings& s
                     const control::Observer& observer) {
     try {
         close();
-        (void)take_over_renamed(configuration, state_, observer);
+        take_over_renamed(configuration, state_, observer);
         open_all(configuration, sandbox);
     } catch (...) {
         broke_off();

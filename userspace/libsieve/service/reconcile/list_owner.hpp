@@ -19,8 +19,7 @@ namespace sieve::service {
 // Gives each set that has no list of its own sources the one of the set that had these sources before and has
 // them no more: it has another name now. Several sets may share what was one. Returns the sets that got a
 // list, whose records are marked as renamed: what is in force under their names is not theirs.
-[[nodiscard]] std::set<std::string> take_over_renamed(const Configuration& configuration,
-                                                      const StateDirectory& state,
-                                                      const control::Observer& observer);
+std::set<std::string> take_over_renamed(const Configuration& configuration, const StateDirectory& state,
+                                        const control::Observer& observer);
 
 } // namespace sieve::service
