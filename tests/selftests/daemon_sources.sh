@@ -72,6 +72,34 @@ dead() {
     unserve
 }
 
+# One of a set's servers fails: the other's news come into force, and what the first one said last stays.
+one_of_several() {
+    serve
+    configure_urls "$IN_IF"
+    sed -i '/set.one/{n;s|\]$|, { url = "http://127.0.0.1:8080/own", timeout = "60s" }]|}' "$CONFIG"
+    echo 203.0.113.50 >"$LISTS/own"
+    start
+    await has_sets '["one","two","three","four","five"]'
+    rm "$LISTS/one"
+    echo 203.0.113.51 >"$LISTS/own"
+    kill -s HUP "$daemon"
+    says 'set one: http://127.0.0.1:8080/one: .*; a new list of its other sources, with 2 entries, is in force'
+    verdict_of drop 0 41
+    verdict_of pass 40
+    await_line "$WORK/notified" "^STATUS=5 sets in force on $IN_IF; set one: its refresh failed"
+    # A daemon that starts anew knows it, too.
+    stop
+    start
+    echo 203.0.113.52 >"$LISTS/own"
+    says_anew 'set one: .*; a new list of its other sources' kill -s HUP "$daemon"
+    verdict_of drop 0 42
+    echo 203.0.113.10 >"$LISTS/one"
+    kill -s HUP "$daemon"
+    says 'set one: its sources answer again'
+    stop
+    unserve
+}
+
 # A set that passes keeps out what could drop its members, as long as it has no list.
 friends() {
     serve
@@ -241,6 +269,7 @@ more_requests() { [ "$(grep -c "^$1\$" "$WORK/served")" -gt "$2" ]; }
 
 ktap_run \
     "one dead URL of five" dead \
+    "one of a set's servers fails" one_of_several \
     "a set that passes has no list yet" friends \
     "two servers that hang" hanging \
     "a long list that is being built" building \

@@ -9,12 +9,14 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <set>
 #include <string>
 #include <variant>
 
 #include <gtest/gtest.h>
 
+#include "libsieve/feeds/text/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/filters/prefixes/prefix_entries.hpp"
 #include "libsieve/service/lists/list_file.hpp"
@@ -547,6 +549,100 @@ TEST_F(Refresh, AFilterThatMistakesTheGatewayIsBuiltAgain) {
         state.discard_staged("bad");
     }
     EXPECT_EQ(seen, (std::set<std::size_t>{0, 3}));
+}
+
+// A set of a file and of two programs, which print what the test wants, or end with 1.
+class RefreshOfSeveral : public Refresh {
+  protected:
+    std::map<std::string, std::string> printed{{"one", "192.0.2.11\n"}, {"two", "192.0.2.12\n"}};
+
+    RefreshOfSeveral() {
+        set.sources.emplace_back(CommandSpec{.arguments = {"one"}});
+        set.sources.emplace_back(CommandSpec{.arguments = {"two"}});
+        sandbox.run = [this, inner = sandbox.run](const ChildOrder& child) -> Result<ChildEnd> {
+            if (child.role != ChildRole::command) return inner(child);
+            const auto order = read_order(child.message);
+            const std::string& program = std::get<CommandOrder>(order->order).arguments.front();
+            ChildEnd end;
+            if (!printed.contains(program)) {
+                end.number = 1;
+            } else if (child.output(printed.at(program)) != 0) {
+                return bad_input("not written");
+            }
+            return end;
+        };
+        refreshed();
+    }
+
+    // What the refresh says of a source that failed; empty: none did.
+    std::string behind() {
+        const Examined now = examined();
+        return now.behind ? now.behind->error.message : std::string();
+    }
+    std::vector<std::string> list_of(const SetRecord& record) {
+        const Feed list = last_good_list(set, record, state).value();
+        std::vector<std::string> texts;
+        list.keys.for_each(0, list.keys.size(),
+                           [&](const sieve_key& key) { texts.push_back(format_key(key, set.feed.fields)); });
+        std::ranges::sort(texts);
+        texts.erase(std::ranges::unique(texts).begin(), texts.end());
+        return texts;
+    }
+};
+
+TEST_F(RefreshOfSeveral, ASourceThatFailsKeepsWhatItSaidLast) {
+    printed.erase("one");
+    EXPECT_FALSE(examined().changed());
+    expect_says(behind());
+    files.feed("bad.txt", {"192.0.2.1"});
+    printed["two"] = "192.0.2.13\n";
+    EXPECT_EQ(list_of(refreshed()), (std::vector<std::string>{"192.0.2.1", "192.0.2.11", "192.0.2.13"}));
+    EXPECT_NE(behind(), "");
+    // The other one, too, as it said it while the first was away.
+    printed.erase("two");
+    files.feed("bad.txt", {"192.0.2.2"});
+    EXPECT_EQ(list_of(refreshed()), (std::vector<std::string>{"192.0.2.11", "192.0.2.13", "192.0.2.2"}));
+    printed = {{"one", "192.0.2.14\n"}, {"two", "192.0.2.13\n"}};
+    EXPECT_EQ(behind(), "");
+    EXPECT_EQ(list_of(refreshed()), (std::vector<std::string>{"192.0.2.13", "192.0.2.14", "192.0.2.2"}));
+}
+
+TEST_F(RefreshOfSeveral, OtherWordsForTheSameListAreKept) {
+    printed = {{"one", "192.0.2.12\n"}, {"two", "192.0.2.11\n"}};
+    EXPECT_FALSE(examined().changed());
+    SetRecord record = *examined().before;
+    ASSERT_TRUE(state.commit(set.name, record));
+    printed = {{"two", "192.0.2.13\n"}};
+    EXPECT_EQ(list_of(refreshed()),
+              (std::vector<std::string>{"192.0.2.1", "192.0.2.12", "192.0.2.13", "192.0.2.2"}));
+}
+
+TEST_F(RefreshOfSeveral, OtherOptionsAreBuiltOfWhatWasSaidLast) {
+    printed.erase("one");
+    set.feed.build.bits_per_key = 20;
+    const Examined now = examined();
+    EXPECT_TRUE(now.changed());
+    EXPECT_TRUE(now.behind);
+    EXPECT_EQ(now.entries(), 5U); // one of them twice
+}
+
+TEST_F(RefreshOfSeveral, WhatIsDamagedOrWasNeverSaidIsNotMadeUp) {
+    const std::string kept =
+        fmt::format("{}/sets/bad/{}.source-1", files.path("state"), state.read("bad", {})->identity);
+    ASSERT_TRUE(std::filesystem::exists(kept));
+    std::ofstream(kept, std::ios::trunc) << "192.0.2.99\n";
+    printed.erase("one");
+    EXPECT_FALSE(examine(set, state, protection, sandbox, {}));
+    printed["one"] = "192.0.2.11\n";
+    set.sources.emplace_back(CommandSpec{.arguments = {"three"}});
+    EXPECT_FALSE(examine(set, state, protection, sandbox, {}));
+}
+
+// Of one source alone, the last good list is what it said.
+TEST_F(Refresh, ASourceAloneIsNotKeptTwice) {
+    refreshed();
+    for (const auto& entry : std::filesystem::directory_iterator(files.path("state") + "/sets/bad"))
+        EXPECT_EQ(entry.path().string().find(".source"), std::string::npos) << entry.path();
 }
 
 } // namespace

@@ -138,7 +138,7 @@ bool action_waits(const SetSurvey& survey) {
 SetReport report_of(const SetSurvey& survey) {
     SetReport report;
     report.name = survey.set->name;
-    report.error = survey.error;
+    report.error = survey.error ? survey.error : survey.behind;
     report.action_waits = action_waits(survey) && !survey.owner_waits; // its owner's report says it
     if (survey.before()) {
         report.last_good = survey.before();
@@ -148,7 +148,7 @@ SetReport report_of(const SetSurvey& survey) {
         report.outcome = SetOutcome::refused;
         report.guard = survey.examined->refusal->guard;
         report.accept = survey.examined->refusal->accept;
-    } else if (survey.error) {
+    } else if (report.error) {
         report.outcome = SetOutcome::failed;
     }
     report.times.building = survey.building;
@@ -172,6 +172,10 @@ void examine_set(SetSurvey& survey, const StateDirectory& state, const SandboxSe
     auto examined = examine(*survey.set, state, survey.protection, sandbox, observer);
     if (examined) {
         survey.examined = std::move(*examined);
+        if (const auto& behind = survey.examined->behind) {
+            survey.behind = behind->error;
+            survey.retry_after = behind->retry_after;
+        }
         if (survey.examined->refusal)
             survey.error = Error{ErrorKind::bad_input, "refused: " + survey.examined->refusal->message};
         return;
@@ -255,7 +259,8 @@ class Cycle {
                 Refusal& refusal = *survey.examined->refusal;
                 offer_acceptance(refusal, set, configuration_, state_, observer_.remark);
                 survey.error->message = "refused: " + refusal.message;
-            } else if ((survey.refused() || !survey.error) && !survey.examined->accepted) {
+            } else if ((survey.refused() || (!survey.error && !survey.behind)) &&
+                       !survey.examined->accepted) {
                 // A fleet's list that was refused is still wanted: its node tries it again.
                 if (!survey.together || survey.changed() || !has_gone_back(state_.path()))
                     state_.forget_refused(set.name);
@@ -628,7 +633,8 @@ class Cycle {
                     together.emplace(report.name, staged->second);
                 else
                     SIEVE_TRY(state_.commit(report.name, staged->second));
-                report.outcome = SetOutcome::replaced;
+                report.renewed = true;
+                if (!survey.behind) report.outcome = SetOutcome::replaced;
                 report.last_good = std::move(staged->second);
                 if (!report.last_good->accepted.empty()) state_.forget_refused(report.name);
             } else {
@@ -878,7 +884,7 @@ WantedVersions wanted_versions(const std::vector<SetSurvey>& surveys) {
 
 std::optional<Error> first_failure(const std::vector<SetSurvey>& surveys, const ReconcilePlan& plan) {
     for (const SetSurvey& survey : surveys)
-        if (survey.error) return survey.error;
+        if (survey.error || survey.behind) return survey.error ? survey.error : survey.behind;
     if (!plan.missing.empty())
         return Error{ErrorKind::kernel_refused,
                      fmt::format("interface {}: there is none of that name", plan.missing.front()),

@@ -59,6 +59,7 @@ struct SetSurvey {
     bool together = false; // it changes together with others, or not at all (together.hpp), whoever is asked
     std::optional<Examined> examined{};
     std::optional<Error> error{};                      // of a source, a list, or a guard
+    std::optional<Error> behind{};                     // of a source whose last content is on the list
     std::optional<std::chrono::seconds> retry_after{}; // a server that failed wants to be asked again then
     Protection protection{};
     std::string action{};             // SetRecord::action, as it is to be
@@ -103,7 +104,7 @@ struct SetSurvey {
 enum class SetOutcome : std::uint8_t {
     unchanged, // its last good image is still the one
     replaced,  // a new image is the last good one
-    failed,    // a source, a list or the build failed
+    failed,    // a source, a list or the build failed; what other sources say may be in force
     refused,   // a guard refused the list
 };
 
@@ -122,6 +123,7 @@ struct SetReport {
     std::optional<Error> error{};
     std::optional<Guard> guard{};         // that refused it
     std::string accept{};                 // the command that takes the refused list all the same; or empty
+    bool renewed = false;                 // a new list is in force, though a source may have failed
     bool action_waits = false;            // for the list of the set's new sources
     std::optional<SetRecord> last_good{}; // after the cycle; where another list is in force, it is that one's
     std::uint64_t entries_before = 0;

@@ -135,6 +135,25 @@ void check(const SetConfiguration& set, Examined& examined, const StateDirectory
     examined.refusal = ask(Accepted::yes);
 }
 
+// What the origin said last, by the record.
+std::optional<KeptContent> kept_content(const std::string& set, const SetRecord& record,
+                                        const StateDirectory& state, const std::string& origin) {
+    const auto found = std::ranges::find(record.sources, origin, &SourceProvenance::source);
+    if (found == record.sources.end()) return std::nullopt;
+    const auto place = static_cast<std::size_t>(found - record.sources.begin());
+    Result<UniqueFd> content = state.open_source(set, record.identity, place);
+    if (!content) return std::nullopt;
+    return KeptContent{std::move(*content), *found};
+}
+
+// For the visits to come. What cannot be written is asked for again, as if it had never been kept.
+void keep_contents(const std::string& set, const std::string& identity, const SourceVisit& visit,
+                   const StateDirectory& state) {
+    for (std::size_t place = 0; place < visit.contents.size(); place++)
+        if (visit.contents[place])
+            (void)state.keep_source(set, identity, place, visit.contents[place]->get());
+}
+
 } // namespace
 
 std::uint64_t Examined::entries() const {
@@ -174,16 +193,23 @@ tl::expected<Examined, GatherFailure> examine(const SetConfiguration& set, const
         !last_good_is_doubtful(set, *examined.before, state, protection) &&
         !lacks_a_member(set, *examined.before, protection))
         request.known = KnownList{examined.before->sources, examined.before->list_digest};
+    if (examined.before)
+        request.kept = [&](const std::string& origin) {
+            return kept_content(set.name, *examined.before, state, origin);
+        };
     SIEVE_ASSIGN(auto done, read_in_sandbox(request));
     examined.asking =
         std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
     if (auto* unchanged = std::get_if<UnchangedList>(&done)) {
         examined.provenance_changed = !same_sources(examined.before->sources, unchanged->known.sources);
         examined.before->sources = std::move(unchanged->known.sources);
+        examined.behind = std::move(unchanged->visit.behind);
+        keep_contents(set.name, examined.before->identity, unchanged->visit, state);
         examined.before->exceptions = exceptions_identity(set.feed.except);
         return examined;
     }
     examined.read = std::move(std::get<ReadList>(done));
+    examined.behind = std::move(examined.read->visit.behind);
     for (const std::string& remark : examined.read->remarks) observer.remark(remark);
     SIEVE_TRY(leave_out(set, protection, examined, observer));
     check(set, examined, state, protection, observer);
@@ -244,6 +270,7 @@ Result<SetRecord> build_image(const SetConfiguration& set, const Examined& exami
     record.sources = read.known.sources;
     record.exceptions = exceptions_identity(set.feed.except);
     SIEVE_TRY(state.stage(set.name, built->image, read.list ? read.records.get() : -1, built->exact));
+    keep_contents(set.name, record.identity, read.visit, state);
     return record;
 }
 

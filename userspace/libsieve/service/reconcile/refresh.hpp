@@ -27,6 +27,8 @@ struct Examined {
     std::optional<Refusal> refusal{};  // by a guard; the list must not go live
     bool outdated = false; // the list changed in place since the last good image was built, and no more does
     bool accepted = false; // a person accepted the new list, which a guard had refused
+    // A server or a command failed, and what it said last is on the list.
+    std::optional<GatherFailure> behind{};
     bool provenance_changed = false;     // of a list that has not changed: a file has another time
     bool of_other_sources = false;       // the last good list is, since the configuration was changed
     std::vector<std::string> left_out{}; // of the new list (SetRecord)

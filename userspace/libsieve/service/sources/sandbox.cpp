@@ -106,7 +106,7 @@ class ReadStep : SetStep {
         const bool unchanged = request_.known && same_origins() &&
                                std::all_of(gathered_.begin(), gathered_.end(),
                                            [](const Gathered& one) { return one.unchanged; });
-        if (unchanged) return UnchangedList{known(request_.known->digest)};
+        if (unchanged) return UnchangedList{known(request_.known->digest), std::move(visit_)};
         // A server that has nothing newer did not send what is built anew with the others' news.
         SIEVE_TRY(gather_missing());
         const std::chrono::milliseconds gathering = since(start);
@@ -121,9 +121,13 @@ class ReadStep : SetStep {
     }
 
   private:
-    [[nodiscard]] tl::unexpected<GatherFailure> failed(GatherFailure failure) const {
+    using SetStep::named;
+    [[nodiscard]] GatherFailure named(GatherFailure failure) const {
         failure.error = named(std::move(failure.error));
-        return tl::unexpected(std::move(failure));
+        return failure;
+    }
+    [[nodiscard]] tl::unexpected<GatherFailure> failed(GatherFailure failure) const {
+        return tl::unexpected(named(std::move(failure)));
     }
 
     [[nodiscard]] const SourceProvenance* known_of(const Origin& origin) const {
@@ -143,14 +147,41 @@ class ReadStep : SetStep {
     tl::expected<void, GatherFailure> gather_all() {
         for (const Origin& origin : origins_) {
             auto one = gather(origin, known_of(origin), request_.sandbox);
-            if (!one) return failed(std::move(one.error()));
+            if (!one) {
+                std::optional<Gathered> kept = kept_of(origin);
+                if (!kept) return failed(std::move(one.error()));
+                if (!visit_.behind) visit_.behind = named(std::move(one.error()));
+                one = std::move(*kept);
+            }
             gathered_.push_back(std::move(*one));
         }
         return {};
     }
+    // A file of this host needs no copy. A list of one origin is kept as a list.
+    [[nodiscard]] bool is_kept(const Origin& origin) const {
+        return request_.origins.size() > 1 &&
+               (std::holds_alternative<HttpOrigin>(origin) || std::holds_alternative<CommandOrigin>(origin));
+    }
+    // Nothing: none is kept, or it is not what the record says.
+    [[nodiscard]] std::optional<Gathered> kept_of(const Origin& origin) const {
+        if (!is_kept(origin) || !request_.kept) return std::nullopt;
+        std::optional<KeptContent> kept = request_.kept(origin_identity(origin));
+        if (!kept) return std::nullopt;
+        SandboxSettings settings = request_.sandbox;
+        settings.limits.source_bytes = std::max(settings.limits.source_bytes, kept->provenance.bytes);
+        auto read = gather(OpenOrigin{kept->content.get(), origin_name(origin)}, nullptr, settings);
+        if (!read || read->provenance.digest != kept->provenance.digest) return std::nullopt;
+        const SourceProvenance* before = known_of(origin);
+        const bool unchanged = before != nullptr && before->digest == kept->provenance.digest;
+        return Gathered{std::move(read->content), std::move(kept->provenance), unchanged};
+    }
     tl::expected<void, GatherFailure> gather_missing() {
         for (std::size_t i = 0; i < gathered_.size(); i++) {
             if (gathered_[i].content) continue;
+            if (std::optional<Gathered> kept = kept_of(origins_[i])) {
+                gathered_[i].content = std::move(kept->content);
+                continue;
+            }
             auto whole = gather(origins_[i], nullptr, request_.sandbox);
             if (!whole) return failed(std::move(whole.error()));
             gathered_[i] = std::move(*whole);
@@ -186,9 +217,10 @@ class ReadStep : SetStep {
         if (is_empty()) {
             std::string digest = digest_of_list(Feed(request_.feed.fields));
             if (request_.known && request_.known->digest == digest)
-                return UnchangedList{known(std::move(digest))};
+                return UnchangedList{known(std::move(digest)), std::move(visit_)};
             SIEVE_ASSIGN(ReadList none, own_list(Feed(request_.feed.fields), label_of(request_.origins)));
             none.known = known(std::move(digest));
+            none.visit = std::move(visit_);
             return none;
         }
         if (gathered_.size() == 1 && begins_as_image(gathered_.front())) return read_image();
@@ -204,13 +236,15 @@ class ReadStep : SetStep {
         SIEVE_ASSIGN(ReadDone done, follow<ReadDone>(request_.sandbox, order(), std::move(descriptors)));
         for (std::size_t i = 0; i < gathered_.size(); i++) {
             SIEVE_TRY(confirm_unchanged(gathered_[i], origin_name(origins_[i])));
-            gathered_[i].content.reset();
+            std::optional<UniqueFd> content = std::exchange(gathered_[i].content, std::nullopt);
+            visit_.contents.push_back(is_kept(origins_[i]) ? std::move(content) : std::nullopt);
         }
-        if (done.known) return UnchangedList{known(std::move(done.digest))};
+        if (done.known) return UnchangedList{known(std::move(done.digest)), std::move(visit_)};
         ReadList list;
         list.remarks = std::move(done.remarks);
         list.label = label_of(request_.origins);
         list.known = known(std::move(done.digest));
+        list.visit = std::move(visit_);
         if (Status taken = take_list(list, std::move(records), std::move(exceptions)); !taken)
             return useless(taken.error());
         return list;
@@ -259,6 +293,7 @@ class ReadStep : SetStep {
     const ReadRequest& request_;
     std::vector<Origin> origins_; // and last the exceptions, if there are any
     std::vector<Gathered> gathered_;
+    SourceVisit visit_;
 };
 
 Result<Exceptions> exceptions_of(const control::FeedSpec& feed, const ReadList& list) {

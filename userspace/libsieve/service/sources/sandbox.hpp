@@ -49,17 +49,35 @@ struct KnownList {
     std::string digest{}; // list_digest.hpp; empty if the origin was an image
 };
 
+// What an origin said last.
+struct KeptContent {
+    UniqueFd content;
+    SourceProvenance provenance;
+};
+
 struct ReadRequest {
     std::string set{}; // its name, for messages
     std::vector<Origin> origins{};
     control::FeedSpec feed{};
     std::optional<KnownList> known{}; // nothing: read in any case
     SandboxSettings sandbox{};
+    // The kept content of the origin with that identity; null: none is kept.
+    std::function<std::optional<KeptContent>(const std::string& origin)> kept{};
+};
+
+// How the visit to the origins went.
+struct SourceVisit {
+    // Of each origin what came of it, if that is worth keeping: a server or a command that has others beside
+    // it may fail next time.
+    std::vector<std::optional<UniqueFd>> contents{};
+    // The first failure of an origin whose kept content was read in its place.
+    std::optional<GatherFailure> behind{};
 };
 
 // Nothing is to be done: all origins say what they said, or the same list in other words.
 struct UnchangedList {
     KnownList known; // with the times and validators of this refresh
+    SourceVisit visit{};
 };
 
 struct ReadList {
@@ -68,6 +86,7 @@ struct ReadList {
     UniqueFd exceptions{};        // what must not match, likewise; an empty file if there is nothing
     std::optional<Image> image{}; // if the origin is one: checked, and of the fields that were asked for
     KnownList known{};
+    SourceVisit visit{};
     std::vector<std::string> remarks{}; // what a person should know, such as why lines were skipped
     std::string label{};                // names of the origins, for the image
     std::chrono::milliseconds gathering{0};
@@ -76,9 +95,10 @@ struct ReadList {
 
 // Asks every origin and the file of the feed's exceptions, and reads the lists if any has something new. An
 // image is refused unless the origin may be one (may_be_image()). What
-// the exceptions name is taken out of the list. Whether it may be left without an entry, the guards say. The
-// failure begins with the set's name. Errors besides those of origins and lists:
-// changed_meanwhile for a file that changed while it was read.
+// the exceptions name is taken out of the list. Whether it may be left without an entry, the guards say.
+// Where a server or a command fails that is not the only origin, its kept content is read. The failure begins
+// with the set's name. Errors besides those of origins and lists: changed_meanwhile for a file that changed
+// while it was read.
 [[nodiscard]] tl::expected<std::variant<UnchangedList, ReadList>, GatherFailure>
 read_in_sandbox(const ReadRequest& request);
 

@@ -671,6 +671,26 @@ Result<std::vector<sieve_key>> StateDirectory::exact_keys(const std::string& set
     return unreadable(path, keys.error().message);
 }
 
+std::string StateDirectory::source_path(const std::string& set, const std::string& identity,
+                                        std::size_t place) const {
+    return file_of(set, identity, fmt::format(".source-{}", place).c_str());
+}
+
+Result<UniqueFd> StateDirectory::open_source(const std::string& set, const std::string& identity,
+                                             std::size_t place) const {
+    return open_file(source_path(set, identity, place));
+}
+
+Status StateDirectory::keep_source(const std::string& set, const std::string& identity, std::size_t place,
+                                   int content) const {
+    const std::string path = source_path(set, identity, place);
+    Status kept = copy_file(content, path + ".new");
+    std::error_code error;
+    if (kept) std::filesystem::rename(path + ".new", path, error);
+    if (!kept || error) std::filesystem::remove(path + ".new", error);
+    return kept;
+}
+
 Status StateDirectory::stage(const std::string& set, Image& image, int list,
                              std::span<const sieve_key> exact) const {
     reclaim();
