@@ -78,12 +78,19 @@ one_of_several() {
     configure_urls "$IN_IF"
     sed -i '/set.one/{n;s|\]$|, { url = "http://127.0.0.1:8080/own", timeout = "60s" }]|}' "$CONFIG"
     echo 203.0.113.50 >"$LISTS/own"
+    rm "$LISTS/one"
     start
+    says 'set one: http://127.0.0.1:8080/one: .*; a new list with 1 entry is in force: what its other'
+    verdict_of drop 40
+    verdict_of pass 0
+    address_of 0 >"$LISTS/one"
+    kill -s HUP "$daemon"
+    says 'set one: a new list with 2 entries.*; its sources answer again'
     await has_sets '["one","two","three","four","five"]'
     rm "$LISTS/one"
     echo 203.0.113.51 >"$LISTS/own"
     kill -s HUP "$daemon"
-    says 'set one: http://127.0.0.1:8080/one: .*; a new list of its other sources, with 2 entries, is in force'
+    says 'set one: http://127.0.0.1:8080/one: .*; a new list with 2 entries is in force: what its other'
     verdict_of drop 0 41
     verdict_of pass 40
     await_line "$WORK/notified" "^STATUS=5 sets in force on $IN_IF; set one: its refresh failed"
@@ -91,7 +98,7 @@ one_of_several() {
     stop
     start
     echo 203.0.113.52 >"$LISTS/own"
-    says_anew 'set one: .*; a new list of its other sources' kill -s HUP "$daemon"
+    says_anew 'set one: .*; a new list with 2 entries is in force: what its other' kill -s HUP "$daemon"
     verdict_of drop 0 42
     echo 203.0.113.10 >"$LISTS/one"
     kill -s HUP "$daemon"

@@ -456,7 +456,7 @@ TEST_F(CycleTest, ACycleTakesWhatWasBuiltBesideIt) {
     kernel.steps.clear();
     const auto refreshed = [&] {
         CycleOptions options{.ask = Ask::nothing, .on_failure = OnFailure::go_on};
-        for (SetSurvey& one : refresh_sets(configuration, {"b"}, state, host, sandbox, {}))
+        for (SetSurvey& one : refresh_sets(kernel, configuration, {"b"}, state, host, sandbox, {}))
             options.surveyed.emplace(one.set->name, std::make_shared<SetSurvey>(std::move(one)));
         return options;
     };

@@ -626,15 +626,53 @@ TEST_F(RefreshOfSeveral, OtherOptionsAreBuiltOfWhatWasSaidLast) {
     EXPECT_EQ(now.entries(), 5U); // one of them twice
 }
 
-TEST_F(RefreshOfSeveral, WhatIsDamagedOrWasNeverSaidIsNotMadeUp) {
+TEST_F(RefreshOfSeveral, WhatIsDamagedIsNotMadeUp) {
     const std::string kept =
         fmt::format("{}/sets/bad/{}.source-1", files.path("state"), state.read("bad", {})->identity);
     ASSERT_TRUE(std::filesystem::exists(kept));
     std::ofstream(kept, std::ios::trunc) << "192.0.2.99\n";
     printed.erase("one");
     EXPECT_FALSE(examine(set, state, protection, sandbox, {}));
-    printed["one"] = "192.0.2.11\n";
+}
+
+TEST_F(RefreshOfSeveral, ASourceThatHasNeverAnsweredIsDoneWithout) {
     set.sources.emplace_back(CommandSpec{.arguments = {"three"}});
+    printed["one"] = "192.0.2.21\n";
+    EXPECT_EQ(list_of(refreshed()),
+              (std::vector<std::string>{"192.0.2.1", "192.0.2.12", "192.0.2.2", "192.0.2.21"}));
+    EXPECT_FALSE(examined().changed());
+    EXPECT_NE(behind(), "");
+    printed["three"] = "192.0.2.13\n";
+    EXPECT_EQ(list_of(refreshed()),
+              (std::vector<std::string>{"192.0.2.1", "192.0.2.12", "192.0.2.13", "192.0.2.2", "192.0.2.21"}));
+    EXPECT_EQ(behind(), "");
+    // What it said is not forgotten where it cannot be read.
+    for (const auto& entry : std::filesystem::directory_iterator(files.path("state") + "/sets/bad"))
+        if (entry.path().filename().string().find(".source-") != std::string::npos)
+            std::filesystem::remove(entry.path());
+    printed.erase("three");
+    EXPECT_FALSE(examine(set, state, protection, sandbox, {}));
+}
+
+// Not in place of one that is on the list, not in a set that protects its members, and not alone.
+TEST_F(RefreshOfSeveral, NoMemberIsLostToASourceThatHasNeverAnswered) {
+    const SetConfiguration before = set;
+    set.sources.back() = CommandSpec{.arguments = {"three"}};
+    EXPECT_FALSE(examine(set, state, protection, sandbox, {}));
+    set = before;
+    set.sources.emplace_back(CommandSpec{.arguments = {"three"}});
+    EXPECT_TRUE(examine(set, state, protection, sandbox, {}));
+    protection.passes_packets = true;
+    EXPECT_FALSE(examine(set, state, protection, sandbox, {}));
+    protection.passes_packets = false;
+    set.name = "other";
+    const auto never = [] { return false; };
+    set.sources = {CommandSpec{.arguments = {"three"}}, CommandSpec{.arguments = {"four"}}};
+    EXPECT_FALSE(examine(set, state, protection, sandbox, {}, never));
+    // The first list may do without, but not where the record is lost, and another list is in force.
+    printed["four"] = "192.0.2.14\n";
+    EXPECT_TRUE(examine(set, state, protection, sandbox, {}, never));
+    EXPECT_FALSE(examine(set, state, protection, sandbox, {}, [] { return true; }));
     EXPECT_FALSE(examine(set, state, protection, sandbox, {}));
 }
 

@@ -145,9 +145,10 @@ void CycleLog::tell_set(const SetReport& set, bool asked, std::chrono::milliseco
     fields.emplace_back("RESULT", refused ? "refused" : "failed");
     if (set.guard) fields.emplace_back("GUARD", guard_name(*set.guard));
     const std::string stays =
-        set.renewed ? fmt::format("a new list of its other sources, with {}, is in force, and what this one "
-                                  "said last is on it",
-                                  entries_text(known.entries))
+        set.renewed
+            ? fmt::format("a new list with {} is in force: what its other sources say, with what this one "
+                          "said before",
+                          entries_text(known.entries))
         : set.last_good ? fmt::format("the list of {} with {} stays in force",
                                       clock_text(set.last_good->built_at), entries_text(known.entries))
                         : std::string("there is no earlier list");

@@ -172,7 +172,7 @@ Daemon::Daemon(const DaemonParts& parts, const DaemonSettings& settings, Configu
       usage_reports_(parts.kernel, parts.statistics, parts.log,
                      {.decisions = [this](const std::string& set) { return live_.decisions(set); }}),
       lists_(parts.loop, parts.log, [this](const std::set<std::string>& sets) { lists_changed(sets); }),
-      refreshes_(parts.loop, state_, parts.host, parts.log,
+      refreshes_(parts.loop, parts.kernel, state_, parts.host, parts.log,
                  [this](Refreshes::Done done) { refreshed(std::move(done)); }) {}
 
 Daemon::~Daemon() {

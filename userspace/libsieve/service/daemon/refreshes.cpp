@@ -25,9 +25,9 @@ struct Refreshes::Thread {
     EventSource ended;
 };
 
-Refreshes::Refreshes(EventLoop& loop, const StateDirectory& state, HostAddresses& host, Log& log,
-                     std::function<void(Done done)> done)
-    : loop_(loop), state_(state), host_(host), log_(log), done_(std::move(done)) {}
+Refreshes::Refreshes(EventLoop& loop, control::Kernel& kernel, const StateDirectory& state,
+                     HostAddresses& host, Log& log, std::function<void(Done done)> done)
+    : loop_(loop), kernel_(kernel), state_(state), host_(host), log_(log), done_(std::move(done)) {}
 
 Refreshes::~Refreshes() {
     call_off();
@@ -86,8 +86,8 @@ Status Refreshes::begin(const std::shared_ptr<const Configuration>& configuratio
         observer.remark = [this](const std::string& text) { log_.info(text); };
         Done& done = job->done;
         try {
-            done.surveys =
-                refresh_sets(*done.configuration, done.refresh.sets, state_, host_, job->sandbox, observer);
+            done.surveys = refresh_sets(kernel_, *done.configuration, done.refresh.sets, state_, host_,
+                                        job->sandbox, observer);
         } catch (const std::exception& error) {
             log_.error(fmt::format("set {}: the refresh broke off: {}", fmt::join(done.refresh.sets, ", "),
                                    why_broken_off(error)));

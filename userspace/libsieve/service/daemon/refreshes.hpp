@@ -14,6 +14,7 @@
 #include <semaphore>
 #include <vector>
 
+#include "libsieve/control/access/kernel.hpp"
 #include "libsieve/service/config/values/configuration.hpp"
 #include "libsieve/service/daemon/event_loop.hpp"
 #include "libsieve/service/daemon/schedule.hpp"
@@ -44,8 +45,8 @@ class Refreshes {
     };
 
     // All of these outlive it. `done` is called in the loop.
-    Refreshes(EventLoop& loop, const StateDirectory& state, HostAddresses& host, Log& log,
-              std::function<void(Done done)> done);
+    Refreshes(EventLoop& loop, control::Kernel& kernel, const StateDirectory& state, HostAddresses& host,
+              Log& log, std::function<void(Done done)> done);
     Refreshes(const Refreshes&) = delete;
     Refreshes& operator=(const Refreshes&) = delete;
     ~Refreshes(); // calls off, and waits
@@ -65,6 +66,7 @@ class Refreshes {
     void end(Thread& thread);
 
     EventLoop& loop_;
+    control::Kernel& kernel_;
     const StateDirectory& state_;
     HostAddresses& host_;
     Log& log_;

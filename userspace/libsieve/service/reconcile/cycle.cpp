@@ -164,12 +164,12 @@ SetReport report_of(const SetSurvey& survey) {
 }
 
 void examine_set(SetSurvey& survey, const StateDirectory& state, const SandboxSettings& sandbox,
-                 const control::Observer& observer) {
+                 const control::Observer& observer, const std::function<bool()>& in_force) {
     if (!survey.asked) {
         survey.examined = remembered(*survey.set, state, observer);
         return;
     }
-    auto examined = examine(*survey.set, state, survey.protection, sandbox, observer);
+    auto examined = examine(*survey.set, state, survey.protection, sandbox, observer, in_force);
     if (examined) {
         survey.examined = std::move(*examined);
         if (const auto& behind = survey.examined->behind) {
@@ -767,11 +767,12 @@ void survey_live_sets(std::vector<SetSurvey>& surveys) {
     }
 }
 
-// Surveys every set, or these only. Sets that change together are read as of one moment.
-std::vector<SetSurvey> survey(const Configuration& configuration, const std::set<std::string>* only,
-                              const std::vector<HostAddress>& addresses, const StateDirectory& state,
-                              const CycleOptions& options, const SandboxSettings& sandbox,
-                              const control::Observer& observer) {
+// Surveys every set, or these only. Sets that change together are read as of one moment. Without a kernel,
+// each of them may be in force.
+std::vector<SetSurvey> survey(control::Kernel* kernel, const Configuration& configuration,
+                              const std::set<std::string>* only, const std::vector<HostAddress>& addresses,
+                              const StateDirectory& state, const CycleOptions& options,
+                              const SandboxSettings& sandbox, const control::Observer& observer) {
     std::vector<SetSurvey> surveys(configuration.sets.size());
     const auto survey_those = [&](const SetsTogether& together, const auto& concerned) {
         Remarks remarks(surveys.size());
@@ -787,7 +788,10 @@ std::vector<SetSurvey> survey(const Configuration& configuration, const std::set
                           .asked = is_asked(options, asked, set),
                           .together = together.has(set.name),
                           .protection = protection_of(configuration, set, addresses)};
-                examine_set(survey, state, sandbox, remarks.observer(i));
+                const auto in_force = [&] {
+                    return kernel == nullptr || live::something_is_in_force(*kernel, configuration, set.name);
+                };
+                examine_set(survey, state, sandbox, remarks.observer(i), in_force);
             }
             if (!survey.before()) survey.replaces = replaced_by(set, configuration, state);
             survey.not_its_own = survey.before() && survey.before()->renamed;
@@ -817,14 +821,15 @@ std::vector<SetSurvey> survey(const Configuration& configuration, const std::set
 
 } // namespace
 
-std::vector<SetSurvey> refresh_sets(const Configuration& configuration, const std::set<std::string>& names,
-                                    const StateDirectory& state, HostAddresses& host,
-                                    const SandboxSettings& sandbox, const control::Observer& observer) {
+std::vector<SetSurvey> refresh_sets(control::Kernel& kernel, const Configuration& configuration,
+                                    const std::set<std::string>& names, const StateDirectory& state,
+                                    HostAddresses& host, const SandboxSettings& sandbox,
+                                    const control::Observer& observer) {
     const Result<std::vector<HostAddress>> addresses = host.read();
     const CycleOptions options{.ask = addresses ? Ask::some : Ask::nothing, .sets = names};
     std::vector<SetSurvey> surveys =
-        survey(configuration, &names, addresses.value_or(std::vector<HostAddress>()), state, options, sandbox,
-               observer);
+        survey(&kernel, configuration, &names, addresses.value_or(std::vector<HostAddress>()), state, options,
+               sandbox, observer);
     std::erase_if(surveys, [](const SetSurvey& one) { return one.set == nullptr; });
     if (!addresses)
         for (SetSurvey& one : surveys) {
@@ -850,7 +855,7 @@ Result<std::vector<SetSurvey>> survey_sets(const Configuration& configuration, c
         SIEVE_ASSIGN(addresses, host.read());
     }
     SIEVE_ASSIGN(const SandboxSettings sandbox, sandbox_of(options));
-    return survey(configuration, nullptr, addresses, state, options, sandbox, observer);
+    return survey(nullptr, configuration, nullptr, addresses, state, options, sandbox, observer);
 }
 
 WantedVersions wanted_versions(const std::vector<SetSurvey>& surveys) {

@@ -80,7 +80,7 @@ struct SetSurvey {
 // Asks the sources of these sets, which follow no stream, and builds and stages the images of lists that have
 // changed. Nothing comes into force: a cycle takes the result, which points into the configuration. On any
 // thread, and at the same time as cycles and refreshes of other sets. What fails is in the surveys.
-[[nodiscard]] std::vector<SetSurvey> refresh_sets(const Configuration& configuration,
+[[nodiscard]] std::vector<SetSurvey> refresh_sets(control::Kernel& kernel, const Configuration& configuration,
                                                   const std::set<std::string>& names,
                                                   const StateDirectory& state, HostAddresses& host,
                                                   const SandboxSettings& sandbox,

@@ -163,7 +163,8 @@ std::uint64_t Examined::entries() const {
 
 tl::expected<Examined, GatherFailure> examine(const SetConfiguration& set, const StateDirectory& state,
                                               const Protection& protection, const SandboxSettings& sandbox,
-                                              const control::Observer& observer) {
+                                              const control::Observer& observer,
+                                              const std::function<bool()>& in_force) {
     const auto start = std::chrono::steady_clock::now();
     Examined examined;
     examined.before = state.read(set.name, observer.remark);
@@ -193,9 +194,17 @@ tl::expected<Examined, GatherFailure> examine(const SetConfiguration& set, const
         !last_good_is_doubtful(set, *examined.before, state, protection) &&
         !lacks_a_member(set, *examined.before, protection))
         request.known = KnownList{examined.before->sources, examined.before->list_digest};
-    if (examined.before)
+    const std::optional<SetRecord>& before = examined.before;
+    if (before)
         request.kept = [&](const std::string& origin) {
-            return kept_content(set.name, *examined.before, state, origin);
+            return kept_content(set.name, *before, state, origin);
+        };
+    if (!protection.passes_packets && !examined.of_other_sources)
+        request.may_lack = [&](const std::string& origin) {
+            if (!before) return in_force && !in_force();
+            return std::ranges::none_of(before->sources, [&](const SourceProvenance& one) {
+                return one.source == origin && !one.digest.empty();
+            });
         };
     SIEVE_ASSIGN(auto done, read_in_sandbox(request));
     examined.asking =

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -40,10 +41,13 @@ struct Examined {
 };
 
 // Asks the set's sources, reads its list if anything has changed, and asks the guards. Changes nothing.
+// A server or a command that has never answered is done without where no member is lost by it: not where the
+// set is in force and its record is lost. `in_force` says whether it may be; null: it may.
 // Errors: what sources and lists say; a server may say when to ask again.
 [[nodiscard]] tl::expected<Examined, GatherFailure>
 examine(const SetConfiguration& set, const StateDirectory& state, const Protection& protection,
-        const SandboxSettings& sandbox, const control::Observer& observer);
+        const SandboxSettings& sandbox, const control::Observer& observer,
+        const std::function<bool()>& in_force = {});
 
 // Builds the image of a list that was examined, has changed and was not refused, and stages it. The record is
 // to be committed when the image is live.

@@ -298,8 +298,10 @@ ListSize size_of(const Image& image) {
 
 Protection protection_of(const Configuration& configuration, const SetConfiguration& set,
                          std::vector<HostAddress> host) {
-    Protection protection{
-        .takes_packets = takes_packets(configuration, set), .host = std::move(host), .listed = {}};
+    Protection protection{.takes_packets = takes_packets(configuration, set),
+                          .passes_packets = passes_packets(configuration, set),
+                          .host = std::move(host),
+                          .listed = {}};
     for (const InterfaceConfiguration& entry : configuration.interfaces)
         if (std::find(entry.sets.begin(), entry.sets.end(), set.name) != entry.sets.end())
             protection.listed.insert(protection.listed.end(), entry.protect.begin(), entry.protect.end());

@@ -72,7 +72,8 @@ inline constexpr FewAddresses few_of_images{{small_list, small_list * 0x1p64}};
 
 // What a set that takes packets must not hold, besides its `protect` list.
 struct Protection {
-    bool takes_packets = false; // a match drops or redirects
+    bool takes_packets = false;  // a match drops or redirects
+    bool passes_packets = false; // a match passes, so a member that is left out may be dropped
     std::vector<HostAddress> host{};
     // What the `protect` lists of the set's interfaces name, as it was written.
     std::vector<std::string> listed{};

@@ -148,13 +148,17 @@ class ReadStep : SetStep {
         for (const Origin& origin : origins_) {
             auto one = gather(origin, known_of(origin), request_.sandbox);
             if (!one) {
-                std::optional<Gathered> kept = kept_of(origin);
-                if (!kept) return failed(std::move(one.error()));
+                std::optional<Gathered> instead = kept_of(origin);
+                if (!instead) instead = nothing_of(origin);
+                if (!instead) return failed(std::move(one.error()));
                 if (!visit_.behind) visit_.behind = named(std::move(one.error()));
-                one = std::move(*kept);
+                one = std::move(*instead);
             }
             gathered_.push_back(std::move(*one));
         }
+        const auto has_said = [](const Gathered& one) { return !one.provenance.digest.empty(); };
+        if (visit_.behind && std::ranges::none_of(gathered_, has_said))
+            return tl::unexpected(std::move(*visit_.behind));
         return {};
     }
     // A file of this host needs no copy. A list of one origin is kept as a list.
@@ -174,6 +178,14 @@ class ReadStep : SetStep {
         const SourceProvenance* before = known_of(origin);
         const bool unchanged = before != nullptr && before->digest == kept->provenance.digest;
         return Gathered{std::move(read->content), std::move(kept->provenance), unchanged};
+    }
+    // The origin has never said anything, and the list may do without it.
+    [[nodiscard]] std::optional<Gathered> nothing_of(const Origin& origin) const {
+        const std::string identity = origin_identity(origin);
+        if (!is_kept(origin) || !request_.may_lack || !request_.may_lack(identity)) return std::nullopt;
+        Result<UniqueFd> content = make_memory_file("sieve-list");
+        if (!content) return std::nullopt;
+        return Gathered{std::move(*content), {.source = identity}, known_of(origin) != nullptr};
     }
     tl::expected<void, GatherFailure> gather_missing() {
         for (std::size_t i = 0; i < gathered_.size(); i++) {
@@ -237,7 +249,8 @@ class ReadStep : SetStep {
         for (std::size_t i = 0; i < gathered_.size(); i++) {
             SIEVE_TRY(confirm_unchanged(gathered_[i], origin_name(origins_[i])));
             std::optional<UniqueFd> content = std::exchange(gathered_[i].content, std::nullopt);
-            visit_.contents.push_back(is_kept(origins_[i]) ? std::move(content) : std::nullopt);
+            const bool is_worth_it = is_kept(origins_[i]) && !gathered_[i].provenance.digest.empty();
+            visit_.contents.push_back(is_worth_it ? std::move(content) : std::nullopt);
         }
         if (done.known) return UnchangedList{known(std::move(done.digest)), std::move(visit_)};
         ReadList list;

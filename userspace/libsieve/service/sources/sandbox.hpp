@@ -63,6 +63,9 @@ struct ReadRequest {
     SandboxSettings sandbox{};
     // The kept content of the origin with that identity; null: none is kept.
     std::function<std::optional<KeptContent>(const std::string& origin)> kept{};
+    // Whether the list may do without the origin with that identity, where it fails and nothing is kept of
+    // it; null: without none.
+    std::function<bool(const std::string& origin)> may_lack{};
 };
 
 // How the visit to the origins went.
@@ -70,7 +73,7 @@ struct SourceVisit {
     // Of each origin what came of it, if that is worth keeping: a server or a command that has others beside
     // it may fail next time.
     std::vector<std::optional<UniqueFd>> contents{};
-    // The first failure of an origin whose kept content was read in its place.
+    // The first failure of an origin that was done without.
     std::optional<GatherFailure> behind{};
 };
 
@@ -96,9 +99,9 @@ struct ReadList {
 // Asks every origin and the file of the feed's exceptions, and reads the lists if any has something new. An
 // image is refused unless the origin may be one (may_be_image()). What
 // the exceptions name is taken out of the list. Whether it may be left without an entry, the guards say.
-// Where a server or a command fails that is not the only origin, its kept content is read. The failure begins
-// with the set's name. Errors besides those of origins and lists: changed_meanwhile for a file that changed
-// while it was read.
+// Where a server or a command fails that is not the only origin, its kept content is read, or the list does
+// without it, if it may. The failure begins with the set's name. Errors besides those of origins and lists:
+// changed_meanwhile for a file that changed while it was read.
 [[nodiscard]] tl::expected<std::variant<UnchangedList, ReadList>, GatherFailure>
 read_in_sandbox(const ReadRequest& request);
 

@@ -53,16 +53,24 @@ std::vector<SourceSpec> sources_of_lists(const SetConfiguration& set) {
     return lists;
 }
 
-bool takes_packets(const Configuration& configuration, const SetConfiguration& set) {
+// Whether that holds for the set's action on any interface.
+static bool does_anywhere(const Configuration& configuration, const SetConfiguration& set,
+                          bool (*holds)(sieve_action action)) {
     return std::any_of(configuration.interfaces.begin(), configuration.interfaces.end(),
                        [&](const InterfaceConfiguration& entry) {
                            if (std::find(entry.sets.begin(), entry.sets.end(), set.name) == entry.sets.end())
                                return false;
-                           const sieve_action action =
-                               set.action ? set.action->action
-                                          : control::natural_action(entry.default_action).action;
-                           return control::takes_packets(action);
+                           return holds(set.action ? set.action->action
+                                                   : control::natural_action(entry.default_action).action);
                        });
+}
+
+bool takes_packets(const Configuration& configuration, const SetConfiguration& set) {
+    return does_anywhere(configuration, set, &control::takes_packets);
+}
+
+bool passes_packets(const Configuration& configuration, const SetConfiguration& set) {
+    return does_anywhere(configuration, set, [](sieve_action action) { return action == SIEVE_ACTION_PASS; });
 }
 
 AddressRange protected_range(const std::string& text) {

@@ -103,6 +103,8 @@ struct Configuration {
 
 // Whether a match with the set keeps a packet from where it goes, on any interface.
 [[nodiscard]] bool takes_packets(const Configuration& configuration, const SetConfiguration& set);
+// Whether a match with the set lets a packet pass, on any interface.
+[[nodiscard]] bool passes_packets(const Configuration& configuration, const SetConfiguration& set);
 
 // An element of a `protect` list, which was checked when the configuration was read.
 [[nodiscard]] AddressRange protected_range(const std::string& text);
