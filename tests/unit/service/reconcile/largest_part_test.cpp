@@ -198,6 +198,28 @@ TEST_F(LargestPart, WhatOneHookHoldsBackComesLater) {
     EXPECT_EQ(report.hooks[0].trouble(), "");
 }
 
+// What it drops would pass.
+TEST_F(LargestPart, ASetStaysWhereTheOneThatReplacesItIsHeldBack) {
+    host.addresses.clear();
+    const kernel::HookPoint ingress = kernel::HookPoint::ingress;
+    configuration.interfaces.push_back({.name = "eth0", .hook = ingress, .sets = {"foes"}});
+    run();
+    SetConfiguration& set = configuration.sets[1];
+    set.name = "enemies";
+    set.sources.emplace_back(FileSpec{files.path("more")});
+    for (InterfaceConfiguration& entry : configuration.interfaces) entry.sets.back() = "enemies";
+    kernel.at(ingress).program = 77; // cannot be looked at now
+    run();
+    EXPECT_EQ(in_force(), (Names{"friends", "foes"}));
+    files.feed("more", {"192.0.2.9"});
+    set.action = control::WantedAction{SIEVE_ACTION_REDIRECT_DEVICE, "eth9"};
+    run();
+    EXPECT_EQ(in_force(), (Names{"friends", "foes"}));
+    set.action->target = "eth1";
+    run();
+    EXPECT_EQ(in_force(), (Names{"friends", "enemies"}));
+}
+
 // Somebody else is at work, or the program is not ours any more: no part of the table would fare better.
 TEST_F(LargestPart, SomeErrorsAreNobodys) {
     run();

@@ -49,19 +49,27 @@ Examined remembered(const SetConfiguration& set, const StateDirectory& state,
     return examined;
 }
 
-// Those sets that the configuration no longer has and whose lists have a part in that of this one.
-std::set<std::string> replaced_by(const SetConfiguration& set, const Configuration& configuration,
-                                  const StateDirectory& state) {
-    const std::set<std::string> sources = source_identities(set.sources);
-    std::set<std::string> replaced;
+// The sets that the configuration no longer has, each with the sources of its list.
+std::map<std::string, std::set<std::string>> left_sets(const Configuration& configuration,
+                                                       const StateDirectory& state) {
+    std::map<std::string, std::set<std::string>> left;
     for (const std::string& name : state.sets()) {
         if (configuration.find_set(name) != nullptr) continue;
-        const std::optional<SetRecord> record = state.named(name);
-        if (record && std::ranges::any_of(record->sources, [&](const SourceProvenance& one) {
-                return sources.contains(one.source);
-            }))
-            replaced.insert(name);
+        if (const std::optional<SetRecord> record = state.named(name))
+            left.emplace(name, identities_of(record->sources));
     }
+    return left;
+}
+
+// Those whose lists have a part in that of this set.
+std::set<std::string> replaced_by(const SetConfiguration& set,
+                                  const std::map<std::string, std::set<std::string>>& left) {
+    std::set<std::string> replaced;
+    if (left.empty()) return replaced;
+    const std::set<std::string> now = source_identities(set.sources);
+    for (const auto& [name, sources] : left)
+        if (std::ranges::any_of(sources, [&](const std::string& one) { return now.contains(one); }))
+            replaced.insert(name);
     return replaced;
 }
 
@@ -648,6 +656,11 @@ class Cycle {
         for (const SetConfiguration& set : configuration_.sets) names.push_back(set.name);
         for (const HookReport& hook : report_.hooks) // a set that stays for one that replaces it
             for (const std::string& set : hook.plan.names()) names.push_back(set);
+        if (std::ranges::any_of(report_.hooks,
+                                [](const HookReport& hook) { return hook.error.has_value(); }) ||
+            !report_.missing.empty()) // or may stay there
+            for (const SetSurvey& survey : surveys_)
+                names.insert(names.end(), survey.replaces.begin(), survey.replaces.end());
         state_.forget_all_but(names);
         return {};
     }
@@ -774,6 +787,7 @@ std::vector<SetSurvey> survey(control::Kernel* kernel, const Configuration& conf
                               const StateDirectory& state, const CycleOptions& options,
                               const SandboxSettings& sandbox, const control::Observer& observer) {
     std::vector<SetSurvey> surveys(configuration.sets.size());
+    const std::map<std::string, std::set<std::string>> left = left_sets(configuration, state);
     const auto survey_those = [&](const SetsTogether& together, const auto& concerned) {
         Remarks remarks(surveys.size());
         const std::set<std::string> asked = together.completed(options.sets);
@@ -781,7 +795,9 @@ std::vector<SetSurvey> survey(control::Kernel* kernel, const Configuration& conf
             const SetConfiguration& set = configuration.sets[i];
             if (!concerned(set.name)) return;
             SetSurvey& survey = surveys[i];
-            if (const auto ready = options.surveyed.find(set.name); ready != options.surveyed.end()) {
+            const bool is_first_look = survey.set == nullptr;
+            if (const auto ready = options.surveyed.find(set.name);
+                is_first_look && ready != options.surveyed.end()) {
                 survey = std::move(*ready->second);
             } else {
                 survey = {.set = &set,
@@ -793,7 +809,7 @@ std::vector<SetSurvey> survey(control::Kernel* kernel, const Configuration& conf
                 };
                 examine_set(survey, state, sandbox, remarks.observer(i), in_force);
             }
-            if (!survey.before()) survey.replaces = replaced_by(set, configuration, state);
+            survey.replaces = replaced_by(set, left);
             survey.not_its_own = survey.before() && survey.before()->renamed;
             survey.goes_by_record = set.sources.empty() && has_whole_list(survey, state);
             survey.action = action_digest(configuration, set);
@@ -863,12 +879,12 @@ WantedVersions wanted_versions(const std::vector<SetSurvey>& surveys) {
     for (const SetSurvey& survey : surveys) {
         WantedVersion& set = wanted[survey.set->name];
         set.together = survey.together;
+        set.replaces = survey.replaces;
         if (survey.changed()) {
             set.filter = WantedFilter::new_build;
             set.verifiable = !leads_to_exact(survey.set->feed, *survey.examined->read);
             continue;
         }
-        set.replaces = survey.replaces;
         if (survey.before() && !survey.examined->outdated) {
             set.identity = survey.before()->identity;
             set.verifiable = survey.before()->exact;

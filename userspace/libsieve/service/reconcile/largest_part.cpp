@@ -77,7 +77,9 @@ std::optional<HookPlan> largest_part(const HookPlan& refused, const Error& why, 
             for (const std::string& name : part) held[name] = taken.error();
         }
     }
-    if (largest) largest->held = std::move(held);
+    if (!largest) return std::nullopt;
+    held.merge(largest->held); // such as one whose target went meanwhile
+    largest->held = std::move(held);
     return largest;
 }
 
