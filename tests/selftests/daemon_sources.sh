@@ -94,6 +94,11 @@ one_of_several() {
     verdict_of drop 0 41
     verdict_of pass 40
     await_line "$WORK/notified" "^STATUS=5 sets in force on $IN_IF; set one: its refresh failed"
+    # Nor is a page with an apology a list.
+    echo '<html>we are down</html>' >"$LISTS/one"
+    echo 203.0.113.53 >"$LISTS/own"
+    says_anew 'set one: http://127.0.0.1:8080/one: found an HTML page.*; a new list with 2' kill -s HUP "$daemon"
+    verdict_of drop 0 43
     # A daemon that starts anew knows it, too.
     stop
     start

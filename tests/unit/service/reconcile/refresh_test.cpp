@@ -607,6 +607,26 @@ TEST_F(RefreshOfSeveral, ASourceThatFailsKeepsWhatItSaidLast) {
     EXPECT_EQ(list_of(refreshed()), (std::vector<std::string>{"192.0.2.13", "192.0.2.14", "192.0.2.2"}));
 }
 
+// A server that is about to fail may say so in a page of its own.
+TEST_F(RefreshOfSeveral, ASourceThatHandsOverNoListKeepsWhatItSaidLast) {
+    printed = {{"one", "<html>we are down</html>\n"}, {"two", "192.0.2.13\n"}};
+    EXPECT_EQ(list_of(refreshed()),
+              (std::vector<std::string>{"192.0.2.1", "192.0.2.11", "192.0.2.13", "192.0.2.2"}));
+    EXPECT_FALSE(examined().changed());
+    expect_says(behind());
+    printed["two"] = "no list either\n";
+    EXPECT_FALSE(examined().changed());
+    files.feed("bad.txt", {"192.0.2.1", "no list either"}); // nor a file
+    EXPECT_FALSE(examine(set, state, protection, sandbox, {}));
+    files.feed("bad.txt", {"192.0.2.1"});
+    printed["one"] = "192.0.2.15\n";
+    EXPECT_EQ(list_of(refreshed()), (std::vector<std::string>{"192.0.2.1", "192.0.2.13", "192.0.2.15"}));
+    set.sources.emplace_back(CommandSpec{.arguments = {"three"}}); // never one
+    printed["three"] = "<html>we are down</html>\n";
+    EXPECT_FALSE(examined().changed());
+    EXPECT_NE(behind(), "");
+}
+
 TEST_F(RefreshOfSeveral, OtherWordsForTheSameListAreKept) {
     printed = {{"one", "192.0.2.12\n"}, {"two", "192.0.2.11\n"}};
     EXPECT_FALSE(examined().changed());

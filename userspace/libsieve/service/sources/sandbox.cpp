@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -112,6 +113,7 @@ class ReadStep : SetStep {
         const std::chrono::milliseconds gathering = since(start);
         const Clock::time_point reading = Clock::now();
         auto read = read_all();
+        while (!read && does_without(read.error())) read = read_all();
         if (!read) return tl::unexpected(named(std::move(read.error())));
         if (auto* list = std::get_if<ReadList>(&*read)) {
             list->gathering = gathering;
@@ -148,18 +150,39 @@ class ReadStep : SetStep {
         for (const Origin& origin : origins_) {
             auto one = gather(origin, known_of(origin), request_.sandbox);
             if (!one) {
-                std::optional<Gathered> instead = kept_of(origin);
-                if (!instead) instead = nothing_of(origin);
+                std::optional<Gathered> instead = instead_of(origin);
                 if (!instead) return failed(std::move(one.error()));
                 if (!visit_.behind) visit_.behind = named(std::move(one.error()));
                 one = std::move(*instead);
             }
             gathered_.push_back(std::move(*one));
         }
-        const auto has_said = [](const Gathered& one) { return !one.provenance.digest.empty(); };
-        if (visit_.behind && std::ranges::none_of(gathered_, has_said))
-            return tl::unexpected(std::move(*visit_.behind));
+        if (visit_.behind && !any_has_said()) return tl::unexpected(std::move(*visit_.behind));
         return {};
+    }
+    [[nodiscard]] bool any_has_said() const {
+        return std::ranges::any_of(gathered_,
+                                   [](const Gathered& one) { return !one.provenance.digest.empty(); });
+    }
+    // What came of an origin is no list, such as a server's page that says what is wrong with it. True: it is
+    // done without, once.
+    [[nodiscard]] bool does_without(const Error& error) {
+        for (std::size_t i = 0; i < request_.origins.size(); i++) {
+            if (instead_.contains(i) || !error.message.starts_with(origin_name(origins_[i]) + ':')) continue;
+            std::optional<Gathered> instead = instead_of(origins_[i]);
+            if (!instead) return false;
+            instead_.insert(i);
+            gathered_[i] = std::move(*instead);
+            visit_.contents.clear();
+            if (!visit_.behind) visit_.behind = named(GatherFailure(error, std::nullopt));
+            return any_has_said();
+        }
+        return false;
+    }
+    // What an origin said last, or nothing if the list may do without it.
+    [[nodiscard]] std::optional<Gathered> instead_of(const Origin& origin) const {
+        std::optional<Gathered> instead = kept_of(origin);
+        return instead ? std::move(instead) : nothing_of(origin);
     }
     // A file of this host needs no copy. A list of one origin is kept as a list.
     [[nodiscard]] bool is_kept(const Origin& origin) const {
@@ -239,10 +262,11 @@ class ReadStep : SetStep {
         SIEVE_ASSIGN(UniqueFd records, make_memory_file("sieve-records"));
         SIEVE_ASSIGN(UniqueFd exceptions, make_memory_file("sieve-exceptions"));
         std::vector<int> descriptors{records.get(), exceptions.get()};
-        for (const Gathered& one : gathered_) {
-            const int content = one.content->get();
-            // A file may have been read to its end already, for its digest.
-            if (one.provenance.stamp != FileStamp{}) static_cast<void>(::lseek(content, 0, SEEK_SET));
+        for (std::size_t i = 0; i < gathered_.size(); i++) {
+            const int content = gathered_[i].content->get();
+            // It may have been read to its end already: a file for its digest, others by a child that failed.
+            if (gathered_[i].provenance.stamp != FileStamp{} || is_kept(origins_[i]))
+                static_cast<void>(::lseek(content, 0, SEEK_SET));
             descriptors.push_back(content);
         }
         SIEVE_ASSIGN(ReadDone done, follow<ReadDone>(request_.sandbox, order(), std::move(descriptors)));
@@ -306,6 +330,7 @@ class ReadStep : SetStep {
     const ReadRequest& request_;
     std::vector<Origin> origins_; // and last the exceptions, if there are any
     std::vector<Gathered> gathered_;
+    std::set<std::size_t> instead_; // places of those whose content was no list
     SourceVisit visit_;
 };
 

@@ -99,9 +99,9 @@ struct ReadList {
 // Asks every origin and the file of the feed's exceptions, and reads the lists if any has something new. An
 // image is refused unless the origin may be one (may_be_image()). What
 // the exceptions name is taken out of the list. Whether it may be left without an entry, the guards say.
-// Where a server or a command fails that is not the only origin, its kept content is read, or the list does
-// without it, if it may. The failure begins with the set's name. Errors besides those of origins and lists:
-// changed_meanwhile for a file that changed while it was read.
+// Where a server or a command fails, or hands over no list, that is not the only origin, its kept content is
+// read, or the list does without it, if it may. The failure begins with the set's name. Errors besides those
+// of origins and lists: changed_meanwhile for a file that changed while it was read.
 [[nodiscard]] tl::expected<std::variant<UnchangedList, ReadList>, GatherFailure>
 read_in_sandbox(const ReadRequest& request);
 
