@@ -826,6 +826,29 @@ TEST_F(LiveUpdaterTest, RangesThatCoverTooMuchAreRefused) {
     EXPECT_EQ(updater->state().ranges, 0U);
 }
 
+// Nor does anything else of that list come, or go.
+TEST_F(BansKeeperTest, AListWhosePrefixesCoverTooMuchChangesNothing) {
+    SetConfiguration set = ban_set();
+    set.sources.emplace_back(FileSpec{files.feed("bad.txt", {"192.0.2.1", "192.0.2.2"})});
+    const auto updater = open(set);
+    put_in_force();
+    put_in_force("block-ranges");
+    const auto list = [&](const std::vector<std::string>& entries) {
+        files.feed("bad.txt", entries);
+        updater->wake();
+        settle(*updater);
+    };
+    list({"192.0.2.1", "192.0.2.3"});
+    EXPECT_TRUE(in_force_has("192.0.2.3"));
+    list({"128.0.0.0/1", "198.18.0.1"});
+    EXPECT_EQ(last(LiveEvent::What::failed)->guard, Guard::coverage);
+    EXPECT_TRUE(in_force_has("192.0.2.3"));
+    EXPECT_FALSE(in_force_has("198.18.0.1"));
+    list({"192.0.2.1", "192.0.2.4"});
+    EXPECT_TRUE(in_force_has("192.0.2.4"));
+    EXPECT_FALSE(in_force_has("192.0.2.3"));
+}
+
 TEST_F(LiveUpdaterTest, AFullFilterIsRebuilt) {
     const auto updater = open(stream_set());
     put_in_force();

@@ -459,7 +459,10 @@ class Updater final : public LiveUpdater {
         for (const std::string& text : done->remarks) tell_remark(text);
         if (!done->unchanged) {
             EntryChange lists{.removed = {}, .added = std::move(done->entries)};
-            if (!take(source, SourceSchedule::Fetch::whole_list, std::move(lists))) return;
+            if (!take(source, SourceSchedule::Fetch::whole_list, std::move(lists))) {
+                whole_lists_->forget(); // a part of it may have been taken
+                return;
+            }
         }
         whole_lists_->keep();
         taken(source, SourceSchedule::Fetch::whole_list);
@@ -546,7 +549,7 @@ class Updater final : public LiveUpdater {
         bool taken = !(source.part == Part::lists && answer.added.empty() && refuses_empty_lists());
         // Where one half of a whole list is refused, the other may have been cut short as well.
         if (taken && whole)
-            if (auto refusal = ranges_->refuses_size(source.part, prefixes.added)) {
+            if (auto refusal = ranges_->refuses_all(source.part, prefixes.added)) {
                 tell_refusal(ranges_->configuration(), std::move(*refusal));
                 taken = false;
             }

@@ -127,10 +127,11 @@ Result<RangeSet::Change> RangeSet::take(Part part, const EntryChange& change, bo
     return report;
 }
 
-std::optional<Refusal> RangeSet::refuses_size(Part part, const std::vector<TimedEntry>& all) {
+std::optional<Refusal> RangeSet::refuses_all(Part part, const std::vector<TimedEntry>& all) {
     Change report;
     const TimedList after = list_after(said_.replacement(list_, part, all), report);
-    std::optional<Refusal> refusal = guard_size(after, part, true);
+    std::optional<Refusal> refusal =
+        part == Part::lists ? guard(after, part, true) : guard_size(after, part, true);
     if (refusal) said_.refuse(part);
     return refusal;
 }

@@ -49,8 +49,10 @@ class RangeSet {
     // without what goes; nothing has changed then.
     [[nodiscard]] Result<Change> change(Part part, const EntryChange& change);
     [[nodiscard]] Result<Change> replace(Part part, const std::vector<TimedEntry>& all);
-    // Why replace() would refuse that: it may have been cut short.
-    [[nodiscard]] std::optional<Refusal> refuses_size(Part part, const std::vector<TimedEntry>& all);
+    // Why nothing of a whole list is to be taken, for its prefixes: they may have been cut short, or cover
+    // too much. Of a stream, each decision counts by itself, and so addresses come without prefixes that
+    // cover too much.
+    [[nodiscard]] std::optional<Refusal> refuses_all(Part part, const std::vector<TimedEntry>& all);
     [[nodiscard]] Change expire(Time now);
     // Removes what this host has come to depend on since it was taken.
     [[nodiscard]] Change remove_protected();
