@@ -689,6 +689,9 @@ TEST_F(RefreshOfSeveral, NoMemberIsLostToASourceThatHasNeverAnswered) {
     const auto never = [] { return false; };
     set.sources = {CommandSpec{.arguments = {"three"}}, CommandSpec{.arguments = {"four"}}};
     EXPECT_FALSE(examine(set, state, protection, sandbox, {}, never));
+    set.feed.except = files.feed("except.txt", {"192.0.2.200"}); // which says nothing of members
+    EXPECT_FALSE(examine(set, state, protection, sandbox, {}, never));
+    set.feed.except.clear();
     // The first list may do without, but not where the record is lost, and another list is in force.
     printed["four"] = "192.0.2.14\n";
     EXPECT_TRUE(examine(set, state, protection, sandbox, {}, never));

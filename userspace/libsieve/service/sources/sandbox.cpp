@@ -160,9 +160,11 @@ class ReadStep : SetStep {
         if (visit_.behind && !any_has_said()) return tl::unexpected(std::move(*visit_.behind));
         return {};
     }
+    // The exceptions do not count.
     [[nodiscard]] bool any_has_said() const {
-        return std::ranges::any_of(gathered_,
-                                   [](const Gathered& one) { return !one.provenance.digest.empty(); });
+        const auto lists = static_cast<std::ptrdiff_t>(request_.origins.size());
+        return std::any_of(gathered_.begin(), gathered_.begin() + lists,
+                           [](const Gathered& one) { return !one.provenance.digest.empty(); });
     }
     // What came of an origin is no list, such as a server's page that says what is wrong with it. True: it is
     // done without, once.
