@@ -403,7 +403,7 @@ TEST_F(LiveUpdaterTest, WhatCannotBeSwappedInAtTheStartIsSwappedInLater) {
     set.feed.build.bits_per_key = 30;
     kernel.refuse("test block-ranges", ErrorKind::bad_input);
     const auto updater = open(set);
-    ASSERT_NE(last(LiveEvent::What::failed), nullptr);
+    ASSERT_NE(last(LiveEvent::What::put_off), nullptr);
     EXPECT_EQ(map_id("block-ranges"), ranges);
     kernel.allow("test block-ranges");
     now += 10s;
@@ -422,7 +422,7 @@ TEST_F(LiveUpdaterTest, ARangeSetThatOneHookRefusesIsSwappedInThereLater) {
         kernel.once("test", [this] { kernel.refuse("test block-ranges", ErrorKind::bad_input); });
     });
     updater->step();
-    ASSERT_NE(last(LiveEvent::What::failed), nullptr);
+    ASSERT_NE(last(LiveEvent::What::put_off), nullptr);
     EXPECT_EQ(map_id("block-ranges", kernel::HookPoint::ingress), ranges);
     kernel.allow("test");
     kernel.allow("test block-ranges");
@@ -746,13 +746,13 @@ TEST_F(BansKeeperTest, APrefixThatLetsAnAdministratorInDoesNotLeaveLater) {
     now += 5s;
     settle(*updater);
     EXPECT_EQ(map_id("block-ranges"), before);
-    ASSERT_NE(last(LiveEvent::What::failed), nullptr);
-    expect_says(last(LiveEvent::What::failed)->error->message);
-    EXPECT_EQ(updater->state().lacks, last(LiveEvent::What::failed)->error->message);
+    ASSERT_NE(last(LiveEvent::What::put_off), nullptr);
+    expect_says(last(LiveEvent::What::put_off)->error->message);
+    EXPECT_EQ(updater->state().lacks, last(LiveEvent::What::put_off)->error->message);
     events.clear();
     now += 5s;
     settle(*updater);
-    EXPECT_EQ(last(LiveEvent::What::failed), nullptr); // told once
+    EXPECT_EQ(last(LiveEvent::What::put_off), nullptr); // told once
     EXPECT_EQ(map_id("block-ranges"), before);
     change({ban("203.0.113.5")}, *updater);
     now += 5s;
@@ -795,6 +795,113 @@ TEST_F(BansKeeperTest, APrefixTakesThePlaceOfAnAddressThatLetsAnAdministratorIn)
     EXPECT_TRUE(updater->state().in_step) << updater->state().last_error;
     EXPECT_TRUE(in_force_has("203.0.113.7"));
     EXPECT_EQ(updater->state().ranges, 1U);
+}
+
+// A change on probation keeps the prefix out of force.
+class AwaitedPrefixTest : public BansKeeperTest {
+  protected:
+    void begin_probation() { kernel.at(point).table.probation = std::chrono::seconds(60); }
+    void end_probation(LiveUpdater& updater) {
+        kernel.at(point).table.probation.reset();
+        now += 5s;
+        settle(updater);
+    }
+    void expect_only_the_prefix(const LiveUpdater& updater) {
+        EXPECT_EQ(ranges_in_force(), 1U);
+        EXPECT_FALSE(in_force_has("203.0.113.1"));
+        EXPECT_TRUE(updater.state().in_step);
+        EXPECT_EQ(updater.state().put_off, "");
+        EXPECT_FALSE(updater.state().settles);
+    }
+};
+
+TEST_F(AwaitedPrefixTest, AnAddressStaysUntilThePrefixThatTakesItsPlaceIsInForce) {
+    const auto updater = in_force();
+    change({ban("203.0.113.1"), ban("203.0.113.2"), ban("192.0.2.1")}, *updater);
+    begin_probation();
+    change({ban("203.0.113.0/24"), unban("203.0.113.1"), unban("203.0.113.2"), unban("192.0.2.1")}, *updater);
+    EXPECT_TRUE(in_force_has("203.0.113.1"));
+    EXPECT_FALSE(in_force_has("192.0.2.1")) << "no prefix takes its place";
+    ASSERT_NE(last(LiveEvent::What::put_off), nullptr);
+    EXPECT_EQ(last(LiveEvent::What::put_off)->set, "block-ranges");
+    EXPECT_EQ(updater->state().put_off, last(LiveEvent::What::put_off)->error->message);
+    EXPECT_TRUE(updater->state().settles);
+    EXPECT_FALSE(updater->state().in_step);
+    change({ban("192.0.2.7"), ban("203.0.113.2")}, *updater);
+    EXPECT_TRUE(in_force_has("192.0.2.7")) << "what comes does not wait";
+    EXPECT_TRUE(in_force_has("203.0.113.1"));
+    end_probation(*updater);
+    expect_only_the_prefix(*updater);
+    EXPECT_TRUE(in_force_has("203.0.113.2")) << "banned again";
+    EXPECT_EQ(keys_in_force(), 2U);
+}
+
+TEST_F(AwaitedPrefixTest, AnAddressWhoseTimeEndsStays) {
+    const auto updater = in_force();
+    change({ban("203.0.113.1", now + 2s)}, *updater);
+    begin_probation();
+    change({ban("203.0.113.0/24")}, *updater);
+    now += 3s;
+    settle(*updater);
+    EXPECT_TRUE(in_force_has("203.0.113.1"));
+    end_probation(*updater);
+    expect_only_the_prefix(*updater);
+}
+
+// One of two hooks has the prefix, and so the set's record has it.
+TEST_F(AwaitedPrefixTest, AnAddressStaysBeyondARestart) {
+    {
+        const auto updater = in_force();
+        put_in_force("block-ranges", kernel::HookPoint::ingress);
+        change({ban("203.0.113.1")}, *updater);
+        begin_probation();
+        ASSERT_TRUE(ledger.append({ban("203.0.113.0/24"), unban("203.0.113.1")}));
+        updater->wake();
+        updater->step();
+    }
+    ASSERT_TRUE(in_force_has("203.0.113.1"));
+    const auto updater = open(ban_set());
+    settle(*updater);
+    EXPECT_TRUE(in_force_has("203.0.113.1"));
+    end_probation(*updater);
+    expect_only_the_prefix(*updater);
+}
+
+TEST_F(AwaitedPrefixTest, AnAddressOfAListStays) {
+    SetConfiguration set = ban_set();
+    set.sources.emplace_back(FileSpec{files.feed("bad.txt", {"203.0.113.1", "192.0.2.1"})});
+    const auto updater = open(set);
+    put_in_force();
+    put_in_force("block-ranges");
+    settle(*updater);
+    begin_probation();
+    files.feed("bad.txt", {"203.0.113.0/24", "192.0.2.2"});
+    updater->wake();
+    settle(*updater);
+    EXPECT_TRUE(in_force_has("203.0.113.1"));
+    EXPECT_TRUE(in_force_has("192.0.2.2"));
+    end_probation(*updater);
+    expect_only_the_prefix(*updater);
+}
+
+// The other way round.
+TEST_F(AwaitedPrefixTest, APrefixStaysUntilTheAddressesThatTakeItsPlaceAreInForce) {
+    const auto updater = in_force();
+    change({ban("203.0.113.0/24")}, *updater);
+    kernel.before("lock", [this](const std::string&) -> Status { // somebody else has it just now
+        kernel.allow("lock");
+        return failure(ErrorKind::busy, "the lock was refused");
+    });
+    const std::uint32_t before = map_id("block-ranges");
+    change({unban("203.0.113.0/24"), ban("203.0.113.1")}, *updater);
+    EXPECT_EQ(map_id("block-ranges"), before);
+    EXPECT_FALSE(in_force_has("203.0.113.1"));
+    EXPECT_NE(updater->state().put_off, "");
+    now += 1s;
+    settle(*updater);
+    EXPECT_NE(map_id("block-ranges"), before);
+    EXPECT_EQ(updater->state().put_off, "");
+    EXPECT_TRUE(in_force_has("203.0.113.1"));
 }
 
 TEST_F(LiveUpdaterTest, AnUnprotectedInterfaceLosesWhatLetsAnAdministratorIn) {

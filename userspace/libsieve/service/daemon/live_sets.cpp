@@ -33,7 +33,12 @@ bool may_pass(const Error& error) {
            error.kind == ErrorKind::busy;
 }
 
+bool is_in_trouble(const live::LiveUpdater::State& state) {
+    return state.failures > 0 || !state.put_off.empty();
+}
+
 std::string trouble_of(const live::LiveUpdater::State& state) {
+    if (!state.put_off.empty()) return state.put_off;
     if (!state.accept.empty())
         return fmt::format("its new list was refused; `{}` takes it, once", state.accept);
     return state.last_error.empty() ? "its source does not answer" : state.last_error;
@@ -130,7 +135,7 @@ class LiveSets::Runner {
                 asked_ = state.asked;
                 statistics.note_refresh(set_, {.result = SetOutcome::unchanged});
             }
-            const bool troubled = state.failures > 0;
+            const bool troubled = is_in_trouble(state);
             if (std::exchange(troubled_, troubled) != troubled) set_event(troubles_changed_);
             stepped_();
             lock.lock();
@@ -287,7 +292,7 @@ std::vector<std::string> LiveSets::troubles() const {
     std::vector<std::string> all;
     const std::lock_guard lock(mutex_);
     for (const auto& runner : runners_)
-        if (const auto state = runner->state(); state.failures > 0)
+        if (const auto state = runner->state(); is_in_trouble(state))
             all.push_back(about_set(runner->set(), trouble_of(state)));
     return all;
 }
@@ -347,6 +352,12 @@ void LiveSets::tell(const live::LiveEvent& event) {
                                      ? fmt::format("the list with {} entries stays in force", *event.entries)
                                      : "what is in force stays"),
                      fields);
+        break;
+    }
+    case live::LiveEvent::What::put_off: {
+        const std::string message = event.error ? event.error->message : std::string("put off");
+        statistics_.note_refresh(event.set, {.result = SetOutcome::failed, .guard = {}, .message = message});
+        log_.warning(about_set(event.set, message) + "; what is in force stays until then", fields);
         break;
     }
     case live::LiveEvent::What::remark:

@@ -176,6 +176,21 @@ bool something_is_in_force(control::Kernel& kernel, const Configuration& configu
     });
 }
 
+bool is_in_force_everywhere(control::Kernel& kernel, const std::string& set, const std::string& identity) {
+    const Result<std::vector<kernel::Hook>> hooks = control::hooks_of(kernel, {});
+    const auto has_it = [&](const kernel::TableInForce& table) {
+        const kernel::SetInForce* found = table.find(set);
+        if (found == nullptr) return true;
+        const auto filter = kernel.open_filter(found->map_id);
+        return filter && identity_text((*filter)->file()) == identity;
+    };
+    return hooks && std::ranges::all_of(*hooks, [&](const kernel::Hook& hook) {
+               if (!hook.speaks_our_version()) return true;
+               const std::optional<kernel::TableInForce> returning = kernel.read_returning(hook);
+               return has_it(kernel.read_table(hook)) && (!returning || has_it(*returning));
+           });
+}
+
 std::string lost_list_text(const std::string& set, const std::string& why) {
     return fmt::format(
         "set {}: {}; what is in force, if anything is, stays until the sources have said all of their lists, "

@@ -33,6 +33,10 @@ inline constexpr Prefix ipv4_placeholder{SIEVE_V4_MAPPED | 0xf05e'7ab1};
 [[nodiscard]] bool something_is_in_force(control::Kernel& kernel, const Configuration& configuration,
                                          const std::string& set);
 
+// Whether every hook that has the set, or may get it back, has this image of it.
+[[nodiscard]] bool is_in_force_everywhere(control::Kernel& kernel, const std::string& set,
+                                          const std::string& identity);
+
 // Whether the configuration brings one of the sets to a table in force that has not got it.
 [[nodiscard]] bool come_to_running_table(control::Kernel& kernel, const Configuration& configuration,
                                          const std::vector<std::string>& sets);

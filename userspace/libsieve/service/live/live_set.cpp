@@ -272,11 +272,13 @@ Result<LiveChange> LiveSet::take(Part part, EntryChange change, bool whole_list)
         return bad_input(fmt::format("set {}: {} is a prefix, and only single addresses change in place",
                                      name(), prefix_text(range->prefix)));
     report.kept_out = keep_out(change.added, options_.set, options_.protection);
+    for (const TimedEntry& timed_entry : change.added) held_.remove(timed_entry.prefix, timed_entry.id);
     drop_what_changes_nothing(change);
     const bool is_found = whole_list && awaits_sources() && !said_.has(part);
     const bool is_same = change.empty() && !is_found;
     if (!is_same) {
         report.refusal = guard(part, change, whole_list);
+        const std::vector<TimedEntry> held = take_held_out(change);
         if (!report.refusal && !change.removed.empty()) {
             SIEVE_ASSIGN(report.refusal, guard_removal(options_.refuse_removal, name(),
                                                        [&]() -> Result<Members> { return leaving(change); }));
@@ -286,7 +288,8 @@ Result<LiveChange> LiveSet::take(Part part, EntryChange change, bool whole_list)
             return report;
         }
         if (whole_list && comes_with_action(part)) wait_for_cycle();
-        SIEVE_TRY(write_down(std::move(change), report));
+        if (!change.empty()) SIEVE_TRY(write_down(std::move(change), report));
+        for (const TimedEntry& timed_entry : held) held_.add(timed_entry);
     }
     if (whole_list || !is_same) nothing_is_refused(part);
     if (whole_list) {
@@ -323,10 +326,40 @@ Result<LiveChange> LiveSet::remove(EntryChange change) {
     return report;
 }
 
+void LiveSet::hold(std::vector<AddressRange> ranges) {
+    held_ranges_.insert(held_ranges_.end(), ranges.begin(), ranges.end());
+    held_ranges_ = merge_ranges(std::move(held_ranges_));
+}
+
+std::vector<TimedEntry> LiveSet::take_held_out(EntryChange& change) const {
+    std::vector<TimedEntry> held;
+    std::erase_if(change.removed, [&](const TimedEntry& timed_entry) {
+        const bool is_held = holds_address(held_ranges_, timed_entry.prefix.address);
+        if (is_held) held.push_back(timed_entry);
+        return is_held;
+    });
+    return held;
+}
+
+Result<LiveChange> LiveSet::release() {
+    EntryChange change;
+    held_.for_each([&](const TimedEntry& timed_entry) { change.removed.push_back(timed_entry); });
+    if (options_.refuse_removal && !change.empty())
+        SIEVE_TRY(options_.refuse_removal([&]() -> Result<Members> { return leaving(change); }));
+    SIEVE_ASSIGN(LiveChange done, remove(std::move(change)));
+    held_ranges_.clear();
+    held_ = TimedList();
+    return done;
+}
+
 Result<LiveChange> LiveSet::expire(Time now) {
     const std::vector<TimedEntry> ended = list_.expired(now);
-    auto done = remove({ended, {}});
-    if (!done) {
+    EntryChange change{ended, {}};
+    const std::vector<TimedEntry> held = take_held_out(change);
+    auto done = remove(std::move(change));
+    if (done) {
+        for (const TimedEntry& timed_entry : held) held_.add(timed_entry);
+    } else {
         const std::lock_guard lock(*mutex_);
         for (const TimedEntry& timed_entry : ended) list_.add(timed_entry); // their ends were taken out
     }
@@ -396,6 +429,7 @@ void LiveSet::rebuild_for(const control::LiveFilter& filter, RebuildReason reaso
 }
 
 void LiveSet::put_in_force(LiveChange& report) {
+    report.looked = true;
     const auto begin = std::chrono::steady_clock::now();
     if (!base_.empty() && !lost_ && !waiting_) {
         auto held = control::LiveFilters::hold(*kernel_, name(), observer_);

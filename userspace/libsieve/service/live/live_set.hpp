@@ -45,6 +45,7 @@
 #include "libsieve/control/spec/observer.hpp"
 #include "libsieve/feeds/feed.hpp"
 #include "libsieve/image/image.hpp"
+#include "libsieve/keys/address_ranges.hpp"
 #include "libsieve/keys/key_set.hpp"
 #include "libsieve/service/config/values/configuration.hpp"
 #include "libsieve/service/lists/timed_entry.hpp"
@@ -76,6 +77,7 @@ enum class RebuildReason : std::uint8_t {
 struct LiveChange {
     std::uint64_t added = 0;             // prefixes that came onto the list
     std::uint64_t removed = 0;           // that left it
+    bool looked = false;                 // at the filters; else there was nothing to do
     std::uint64_t filters = 0;           // in force, that have the whole list now
     std::uint64_t keys = 0;              // insertions and deletions, over all filters
     std::chrono::microseconds taken{0};  // for them, with taking the lock and finding the filters
@@ -157,6 +159,12 @@ class LiveSet {
     // Whether a guard of the list's size would refuse that in change(), or in replace() if it is a whole
     // list.
     [[nodiscard]] bool refuses_size(Part part, EntryChange change, bool whole_list) const;
+    // From here on, an address of these ranges that is to go stays on the list until release(): the prefix
+    // that takes its place is not in force yet.
+    void hold(std::vector<AddressRange> ranges);
+    [[nodiscard]] bool holds() const { return !held_ranges_.empty(); }
+    // Removes what hold() kept on the list. Error lockout if this host depends on it; that of remove(), too.
+    [[nodiscard]] Result<LiveChange> release();
     // Removes what has ended by now.
     [[nodiscard]] Result<LiveChange> expire(Time now);
     [[nodiscard]] std::optional<Time> next_expiry() { return list_.next_expiry(); }
@@ -203,6 +211,7 @@ class LiveSet {
 
     [[nodiscard]] Result<LiveChange> take(Part part, EntryChange change, bool whole_list);
     [[nodiscard]] Result<LiveChange> remove(EntryChange change);
+    [[nodiscard]] std::vector<TimedEntry> take_held_out(EntryChange& change) const;
     void drop_what_changes_nothing(EntryChange& change) const;
     [[nodiscard]] std::optional<Refusal> guard(Part part, const EntryChange& change, bool whole_list) const;
     [[nodiscard]] Members leaving(const EntryChange& change) const;
@@ -241,6 +250,8 @@ class LiveSet {
     std::vector<SourceProvenance> sources_;           // of the list, as the record has them
     bool sources_said_ = false;                       // all parts are said, and the record may not know it
     std::optional<std::vector<EntryChange>> waiting_; // for a cycle; no journal has them
+    std::vector<AddressRange> held_ranges_;           // of hold()
+    TimedList held_;                                  // what goes with release()
 
     // The list's files were damaged. Until an image of the list is in force, nobody knows what the filters
     // have.

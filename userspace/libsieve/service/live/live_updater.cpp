@@ -161,6 +161,7 @@ class Updater final : public LiveUpdater {
         if (!reconciled_ && (filters_came || begin >= reconcile_at_)) tell_change(live_->reconcile());
         if (live_->waits_for_cycle()) await_cycle();
         (void)publish_if_due();
+        release_if_due();
         rebuild_if_due();
         note_sources();
         show();
@@ -209,7 +210,7 @@ class Updater final : public LiveUpdater {
         const auto by = booted_ ? booted - *booted_ : std::chrono::milliseconds(0);
         booted_ = booted;
         if (std::chrono::abs(by) < clock_is_set) return;
-        files_at_ = rebuild_at_ = publish_at_ = at;
+        files_at_ = rebuild_at_ = publish_at_ = release_at_ = at;
         if (reconcile_at_ != never) reconcile_at_ = at;
         if (wait_until_ != never) wait_until_ = at;
         if (sources_.empty()) return;
@@ -231,11 +232,15 @@ class Updater final : public LiveUpdater {
     }
     // A new filter is to come into force as soon as it is there.
     [[nodiscard]] bool awaits_filter() const {
-        return live_ &&
-               (live_->waits_for_cycle() || (live_->rebuild_due() && is_urgent(*live_->rebuild_due())));
+        return live_ && (live_->waits_for_cycle() || is_rebuild_urgent() || (ranges_ && ranges_->is_due()));
+    }
+    [[nodiscard]] bool is_rebuild_urgent() const {
+        return live_->rebuild_due() && is_urgent(*live_->rebuild_due());
     }
     // The list is what the source has, and nothing keeps it out of force.
-    [[nodiscard]] bool is_in_step() const { return sources_are_in_step() && !awaits_filter(); }
+    [[nodiscard]] bool is_in_step() const {
+        return sources_are_in_step() && !awaits_filter() && delay_error_.empty();
+    }
 
     // --- telling
 
@@ -264,7 +269,8 @@ class Updater final : public LiveUpdater {
     void put_off(Time& until, const std::string& set, Error error) {
         until = now() + retry;
         last_error_ = error.message;
-        if (std::exchange(image_error_, error.message) != error.message) tell_failure(set, std::move(error));
+        if (std::exchange(image_error_, error.message) != error.message)
+            tell({.what = LiveEvent::What::put_off, .set = set, .error = std::move(error)});
     }
     void tell_refusal(const SetConfiguration& set, Refusal refusal) {
         offer_acceptance(refusal, set, settings_.configuration, state_directory_,
@@ -285,13 +291,15 @@ class Updater final : public LiveUpdater {
     }
     // Which filters have the list since a change or a new image.
     void note_filters(const LiveChange& change) {
+        if (!change.looked) return;
         filters_ = change.filters;
         if (change.delayed) {
             reconcile_at_ = now() + soon;
-            if (!std::exchange(delayed_, true)) tell_failure(set_.name, *change.delayed);
+            if (std::exchange(delay_error_, change.delayed->message) != change.delayed->message)
+                tell({.what = LiveEvent::What::put_off, .error = *change.delayed});
         } else {
             reconcile_at_ = change.comes_back_behind ? now() + retry : never;
-            delayed_ = false;
+            delay_error_.clear();
             reconciled_ = true;
         }
     }
@@ -321,6 +329,8 @@ class Updater final : public LiveUpdater {
             if (!source.in_step && !source.last_error.empty()) state.last_error = source.last_error;
             if (!source.accept.empty()) state.accept = source.accept;
         }
+        if (state.failures == 0)
+            state.put_off = awaits_filter() && !image_error_.empty() ? image_error_ : delay_error_;
         if (!crowdsec_.url.empty()) state.origins = count_by_origin();
         if (bans_) show_bans(state);
         const std::lock_guard lock(shown_mutex_);
@@ -355,8 +365,7 @@ class Updater final : public LiveUpdater {
         const PartSource& bans = sources_.front();
         state.follows_bans = true;
         if (bans.in_step) state.ledger = bans_->mark();
-        const bool builds = building_.is_at_work() || awaits_filter();
-        state.settles = delayed_ || builds || (ranges_ && ranges_->is_due());
+        state.settles = !delay_error_.empty() || building_.is_at_work() || awaits_filter() || live_->holds();
         if (!bans.in_step)
             state.lacks = bans.last_error;
         else if (live_->awaits_sources() || (ranges_ && ranges_->awaits_sources()))
@@ -553,9 +562,8 @@ class Updater final : public LiveUpdater {
                 tell_refusal(ranges_->configuration(), std::move(*refusal));
                 taken = false;
             }
-        if (taken && !comes_with_action && take_places(singles, prefixes.added, whole) &&
-            !live_->refuses_size(source.part, singles, whole))
-            bring_first(source.part, prefixes.added);
+        // So a packet of such an address meets the one or the other.
+        if (taken) live_->hold(coming(prefixes.added));
         if (taken && (whole || !singles.empty())) {
             taken = took(whole ? live_->replace(source.part, std::move(singles.added))
                                : live_->change(source.part, std::move(singles)));
@@ -573,28 +581,14 @@ class Updater final : public LiveUpdater {
         source.schedule.failed(now(), chance());
         return false;
     }
-    // Whether a prefix that comes holds a single address that goes.
-    [[nodiscard]] bool take_places(const EntryChange& singles, const std::vector<TimedEntry>& prefixes,
-                                   bool whole) const {
+    // What comes with these prefixes, and what has come and may not be in force.
+    [[nodiscard]] std::vector<AddressRange> coming(const std::vector<TimedEntry>& prefixes) const {
         std::vector<AddressRange> coming;
         for (const TimedEntry& timed_entry : prefixes)
             if (!ranges_->list().contains(timed_entry.prefix)) coming.push_back(timed_entry.prefix.range());
-        if (coming.empty()) return false;
-        coming = merge_ranges(std::move(coming));
-        const auto is_held = [&](const Prefix& single) { return holds_address(coming, single.address); };
-        if (!whole) return std::ranges::any_of(singles.removed, is_held, &TimedEntry::prefix);
-        std::unordered_set<Prefix, PrefixHash> held;
-        live_->list().for_each_prefix([&](const Prefix& single) {
-            if (is_held(single)) held.insert(single);
-        });
-        for (const TimedEntry& timed_entry : singles.added) held.erase(timed_entry.prefix);
-        return !held.empty();
-    }
-    // So a packet of such an address meets the one or the other. If that is not to be, the whole change says
-    // why.
-    void bring_first(Part part, const std::vector<TimedEntry>& prefixes) {
-        const Result<RangeSet::Change> done = ranges_->change(part, {.removed = {}, .added = prefixes});
-        if (done && !done->refusal) (void)publish_if_due();
+        if (ranges_->awaits_image())
+            ranges_->list().for_each_prefix([&](const Prefix& prefix) { coming.push_back(prefix.range()); });
+        return coming;
     }
     // Told, then. Lists are read as a whole, and what is no stream may be empty where the set says so.
     bool refuses_empty_lists() {
@@ -758,14 +752,32 @@ class Updater final : public LiveUpdater {
         return {};
     }
     Status publish_if_due() {
-        if (!ranges_ || !ranges_->is_due() || now() < publish_at_ || live_->waits_for_cycle()) return {};
+        if (!can_publish() || now() < publish_at_) return {};
         Status published = publish_ranges();
         if (!published) put_off(publish_at_, ranges_->name(), published.error());
         return published;
     }
+    [[nodiscard]] bool can_publish() const {
+        return ranges_ && ranges_->is_due() && !live_->waits_for_cycle() &&
+               !(ranges_->loses() && lacks_addresses());
+    }
+    // Addresses that came are not in force yet, and some may take the place of a prefix that goes.
+    [[nodiscard]] bool lacks_addresses() const {
+        return !delay_error_.empty() || (is_rebuild_urgent() && !live_->awaits_sources());
+    }
+    // The prefixes are in force, and so the addresses go whose places they take.
+    void release_if_due() {
+        if (!can_release() || now() < release_at_) return;
+        Result<LiveChange> done = live_->release();
+        if (!done) return put_off(release_at_, set_.name, std::move(done.error()));
+        tell_change(*done);
+    }
+    [[nodiscard]] bool can_release() const {
+        return live_->holds() && !ranges_->awaits_image() && !live_->waits_for_cycle();
+    }
     // Whoever waits for the list of the new sources hears of it.
     void note_sources() {
-        if (!is_in_step() || delayed_ || !live_->is_of_new_sources()) return;
+        if (!is_in_step() || !live_->is_of_new_sources()) return;
         const auto lock = alone();
         if (live_->note_sources()) tell({.what = LiveEvent::What::of_new_sources});
     }
@@ -850,7 +862,8 @@ class Updater final : public LiveUpdater {
         at(wait_until_);
         if (ranges_) {
             if (!ends_wait_) at(ranges_->next_expiry().value_or(never));
-            if (ranges_->is_due() && !live_->waits_for_cycle()) at(std::max(now(), publish_at_));
+            if (can_publish()) at(std::max(now(), publish_at_));
+            if (can_release()) at(std::max(now(), release_at_));
         }
         for (const PartSource& source : sources_)
             if (source.part != Part::lists || !whole_lists_->reads()) at(source.schedule.next_poll());
@@ -884,18 +897,19 @@ class Updater final : public LiveUpdater {
     Time wait_until_ = never;
     Time files_at_{};
     Time publish_at_{};
+    Time release_at_{};
     Time rebuild_at_{};
     Time asked_{};
     bool files_in_step_ = false;
     bool lines_left_out_ = false; // more lines with one address than the list takes
-    bool delayed_ = false;
-    std::uint64_t filters_ = 0; // in force, that have the whole list
-    bool reconciled_ = false;   // a change has looked at all filters in this step
+    std::uint64_t filters_ = 0;   // in force, that have the whole list
+    bool reconciled_ = false;     // a change has looked at all filters in this step
     bool told_ignored_ = false;
     unsigned file_failures_ = 0;
     std::string told_unusable_;
     std::string last_error_;
     std::string image_error_; // why the last build or swap failed
+    std::string delay_error_; // why the filters could not be had for the last change
     std::string accept_;      // Refusal::accept, of the last refusal
     std::vector<std::string> known_kept_out_;
 

@@ -44,6 +44,7 @@ struct LiveEvent {
         of_new_sources, // the record has the list of the configured sources, and had one of others. A cycle
                         // gives the set its new action, and puts the list in force where that waits for it
         failed,         // `error`: a source could not be asked, or its answer was not taken. The list stays
+        put_off,        // `error`: what has changed cannot come into force yet. What is in force stays
         remark,         // `text`
     };
     What what = What::remark;
@@ -115,7 +116,8 @@ class LiveUpdater {
         unsigned failures = 0;              // of the source, in a row
         Time asked{};                       // when it last answered
         std::string last_error{};
-        std::string accept{}; // the command that takes a refused list all the same; or empty
+        std::string accept{};  // the command that takes a refused list all the same; or empty
+        std::string put_off{}; // why the list is not in force yet, where no source fails; or empty
         // Of a set that follows bans.
         bool follows_bans = false;
         BanLedger::Mark ledger{}; // up to here, the bans are on the list

@@ -16,7 +16,10 @@ RangeSet RangeSet::open(LiveSetOptions options, const std::set<Part>& parts, con
     const bool in_force = options.in_force;
     RangeSet ranges(std::move(options), parts, kernel, state, std::move(observer));
     const std::optional<SetRecord> record = state.read(ranges.name(), ranges.observer_.remark);
-    ranges.due_ = !record || record->build != digest_of(build_text(ranges.set_));
+    // A cycle brings what waits for its action.
+    ranges.due_ = !record || record->build != digest_of(build_text(ranges.set_)) ||
+                  (record->action != action_to_come &&
+                   !is_in_force_everywhere(kernel, ranges.name(), record->identity));
     Status known;
     // Where the image is damaged or gone, its list may be whole.
     const std::optional<SetRecord> named = record ? record : state.named(ranges.name());

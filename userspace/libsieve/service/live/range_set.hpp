@@ -62,6 +62,10 @@ class RangeSet {
     void check_files();
     // Whether the list has prefixes that the last good image has not, or the other way round.
     [[nodiscard]] bool is_due() const { return due_ && !lost_; }
+    // Whether the list has prefixes that a hook with the set may not have in force.
+    [[nodiscard]] bool awaits_image() const { return due_ || lost_; }
+    // Whether prefixes are in force that have left the list.
+    [[nodiscard]] bool loses() const { return !left_.empty(); }
     // Has an unprivileged child build the image of the list.
     [[nodiscard]] Result<Image> build(const SandboxSettings& sandbox) const;
     // Puts that image in force. The list must not have changed since. An error of one hook, too: is_due()
