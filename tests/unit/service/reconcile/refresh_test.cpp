@@ -699,6 +699,27 @@ TEST_F(RefreshOfSeveral, NoMemberIsLostToASourceThatHasNeverAnswered) {
     EXPECT_FALSE(examine(set, state, protection, sandbox, {}));
 }
 
+TEST_F(RefreshOfSeveral, TheFirstAnswerOfASourceIsNoGrowth) {
+    const auto many = [](int first) {
+        std::string list;
+        for (int i = 0; i < 2000; i++) list += fmt::format("10.{}.{}.{}\n", first, i / 250, i % 250);
+        return list;
+    };
+    set.name = "other";
+    set.sources = {CommandSpec{.arguments = {"three"}}, CommandSpec{.arguments = {"four"}}};
+    printed["four"] = "192.0.2.14\n";
+    auto first = examine(set, state, protection, sandbox, {}, [] { return false; });
+    ASSERT_TRUE(first);
+    ASSERT_TRUE(state.commit(set.name, build_image(set, *first, state, protection, sandbox, {}).value()));
+    printed["three"] = many(1);
+    EXPECT_FALSE(examined().refusal);
+    refreshed();
+    for (int i = 2; i < 30; i++) printed["three"] += many(i);
+    const Examined grown = examined();
+    ASSERT_TRUE(grown.refusal);
+    EXPECT_EQ(grown.refusal->guard, Guard::growth);
+}
+
 // Of one source alone, the last good list is what it said.
 TEST_F(Refresh, ASourceAloneIsNotKeptTwice) {
     refreshed();

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <ctime>
 #include <filesystem>
+#include <limits>
 #include <set>
 #include <utility>
 #include <vector>
@@ -104,6 +105,14 @@ std::string digest_of_what_was_read(const ReadList& read) {
     return digest_of(all);
 }
 
+// Whether a source has answered for the first time that the last good list had to do without.
+bool has_first_answer(const SetRecord& last_good, const std::vector<SourceProvenance>& now) {
+    return std::ranges::any_of(now, [&](const SourceProvenance& one) {
+        const auto found = std::ranges::find(last_good.sources, one.source, &SourceProvenance::source);
+        return !one.digest.empty() && found != last_good.sources.end() && found->digest.empty();
+    });
+}
+
 // Asks the guards about the list that was read, and whether a person has answered them.
 void check(const SetConfiguration& set, Examined& examined, const StateDirectory& state,
            const Protection& protection, const control::Observer& observer) {
@@ -112,10 +121,13 @@ void check(const SetConfiguration& set, Examined& examined, const StateDirectory
     const std::optional<ListSize> before = last_good && !is_known_to_fleet(set, state.path())
                                                ? std::optional(size_of_last_good(set, *last_good, state))
                                                : std::nullopt;
+    SetConfiguration guarded = set;
+    if (last_good && has_first_answer(*last_good, read.known.sources))
+        guarded.guards.most_growth = std::numeric_limits<double>::infinity();
     const auto ask = [&](Accepted accepted) {
-        return read.list ? check_list(set, *read.list, before, protection, accepted)
-                         : check_image(set, *read.image, before, protection, is_published(set, state.path()),
-                                       accepted);
+        return read.list ? check_list(guarded, *read.list, before, protection, accepted)
+                         : check_image(guarded, *read.image, before, protection,
+                                       is_published(set, state.path()), accepted);
     };
     examined.refusal = ask(Accepted::no);
     if (!examined.refusal) return;
