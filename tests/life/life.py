@@ -49,7 +49,7 @@ ARRIVING, LEAVING = "arriving", "leaving"
 MOST_VIOLATIONS = 5
 STATE_BYTES = "8M"
 SINGLE = ["", *FILTERS, "ddlcbf", "exact"]
-LISTS = [("a", FILE, SINGLE, {"skips_own": True}), ("b", FOLDER, SINGLE, {}), ("c", WEB, SINGLE, {}),
+LISTS = [("a", FILE, SINGLE, {"skips_own": True}), ("b", FOLDER, SINGLE, {}), ("c", WEB, SINGLE, {"has_second": True}),
          ("d", COMMAND, SINGLE, {"protects": True}), ("e", FILE, ["", "ranges"], {"prefixes": True}),
          ("f", FILE, ["ddlcbf"], {}), ("g", CROWDSEC, ["ddlcbf"], {}), ("h", WEB, ["ranges"], {"images": EXACT}),
          ("i", FILE, [""], {"images": FILTERS, "unchecked": True})]
@@ -120,7 +120,7 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
                 self.model.contents[self.key(name, suffix)] = Contents(members)
             self.write_list(name, one.newest)
         self.command_is_good()
-        self.list_beside_is_good()
+        self.lists_beside_are_good()
         self.model.tables = {place: [None] for place in self.places()}
         self.recent = {place: [] for place in self.places()}
         self.recent_on_stop = set()
@@ -230,9 +230,13 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
         one = self.lists[name]
         path = self.path_of(name)
         image = ", image = true" if one.images else ""
+
+        def url(place):
+            return (f'{{ url = "http://127.0.0.1:{host.LISTS_PORT}/{place}", timeout = "3s", '
+                    f'most-bytes = "256K"{image} }}')
+
         return {FILE: f'"{path}"', FOLDER: f'"{path.parent}/"',
-                WEB: f'{{ url = "http://127.0.0.1:{host.LISTS_PORT}/{one.place()}", timeout = "3s", '
-                     f'most-bytes = "256K"{image} }}',
+                WEB: ", ".join(map(url, [one.place(), *([one.second_place()] if one.has_second else [])])),
                 COMMAND: f'{{ command = ["sh", "{self.lists_at}/command"], timeout = "3s", most-bytes = "256K" }}',
                 CROWDSEC: f'{{ crowdsec = "http://127.0.0.1:{host.DECISIONS_PORT}", poll = "1s", '
                           f'key-file = "{self.work}/key" }}, "{self.lists_at}/beside.txt"'}[one.source]
@@ -502,7 +506,7 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
         self.give_back_the_host()
         self.server.manner = self.decisions.manner = servers.GOOD
         self.command_is_good()
-        self.list_beside_is_good()
+        self.lists_beside_are_good()
         for interface in self.interfaces:
             if interface.where != "here":
                 self.forget(interface.number)

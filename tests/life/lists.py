@@ -59,10 +59,11 @@ class ListOfSet:
     """A list that changes: its source, what it says now, and which kinds can hold it."""
 
     def __init__(self, number, letter, source, kinds, prefixes=False, images=(), skips_own=False, protects=False,
-                 unchecked=False):
+                 unchecked=False, has_second=False):
         self.letter, self.source, self.kinds, self.prefixes = letter, source, kinds, prefixes
         self.images = images  # the kinds of the images that it may be, in place of a text
         self.skips_own, self.protects, self.unchecked = skips_own, protects, unchecked
+        self.has_second = has_second  # whether another server says a part of the core, too
         self.version = 0  # rises with each change of the source
         self.core = [address(20 + number, index) for index in range(CORE)]
         self.good = True  # whether the daemon must take what the source says now
@@ -73,6 +74,12 @@ class ListOfSet:
     def place(self):
         """The name of a source that is a file or on the server."""
         return f"{self.letter}{self.version or ''}"
+
+    def second_place(self):
+        return f"{self.place()}-second"
+
+    def text_of_second(self):
+        return self.text(self.core[: 2 * LISTED_ONLY])
 
     def plain(self):
         """Whether the source is a file of lines."""

@@ -167,7 +167,10 @@ class OnLists:
         path = self.path_of(next(name for name, one in self.lists.items() if one.source == COMMAND))
         self.put(self.lists_at / "command", f"exec cat {path}\n".encode())
 
-    def list_beside_is_good(self):
+    def lists_beside_are_good(self):
+        for one in self.lists.values():
+            if one.has_second:
+                self.server.contents["/" + one.second_place()] = one.text_of_second().encode()
         self.put(self.lists_at / "beside.txt", next(one for one in self.lists.values() if one.source == CROWDSEC)
                  .text_beside().encode())
 
@@ -178,12 +181,27 @@ class OnLists:
             return None
         how = self.draw.choice(["good", "html", "cut", "empty", "gone"])
         path = self.lists_at / "beside.txt"
-        self.list_beside_is_good()
+        self.lists_beside_are_good()
         if how == "gone":
             path.unlink()
         elif how != "good":
             self.put(path, {"html": servers.PAGE, "cut": path.read_bytes()[:300] + b"192.0.2.",
                             "empty": b""}[how])
+        return how
+
+    @operation(4)
+    def the_second_source(self):
+        """It goes, or is no list; what it said stays, and the first one's news come."""
+        name = self.draw_set(lambda one: one.has_second)
+        one, how = self.lists[name], self.draw.choice(["html", "cut", "gone"])
+        place = "/" + one.second_place()
+        if self.draw.random() < 0.5:
+            self.write_list(name, self.draw_list(name))
+        if how == "gone":
+            self.server.contents.pop(place, None)
+        else:
+            cut = one.text_of_second()[:300] + "192.0.2."
+            self.server.contents[place] = {"html": servers.PAGE, "cut": cut.encode()}[how]
         return how
 
     @operation(3)
@@ -247,7 +265,7 @@ class OnTheDaemon:
         self.known_sets -= self.renamed
         self.options_known = False
         # Sets that were in no table have no list to fall back on.
-        self.list_beside_is_good()
+        self.lists_beside_are_good()
         for name, one in self.lists.items():
             if name not in self.configuration["sets"]:
                 one.taken = False
@@ -294,6 +312,7 @@ class OnTheDaemon:
                 entry["sets"] = sets
         old = self.model.contents[self.key(name)]
         one.version += 1
+        self.lists_beside_are_good()
         addresses = self.draw_list(name)
         contents = self.model.contents[self.key(name)] = Contents(one.members(addresses)[""])
         contents.exceptions = list(old.exceptions)
@@ -849,7 +868,7 @@ class OnTheHost:
                 one.unlink(missing_ok=True)
 
     def all_lists_good(self):
-        self.list_beside_is_good()
+        self.lists_beside_are_good()
         for name, one in self.lists.items():
             if not one.good:
                 self.write_list(name, self.draw_list(name))
