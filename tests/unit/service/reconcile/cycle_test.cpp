@@ -1029,6 +1029,46 @@ TEST_F(CycleTest, AHookKeepsItsProgramUntilAnotherHasItsSets) {
     EXPECT_TRUE(kernel.at_tc[kernel::HookPoint::ingress].ours);
 }
 
+// The list of one set is not there yet, and it has the sources of a set that goes with the former hook.
+TEST_F(CycleTest, AHookKeepsASetUntilAnotherHasTheOneThatReplacesIt) {
+    const CycleOptions as_daemon{.on_failure = OnFailure::go_on};
+    done();
+    configuration.interfaces[0] = {.name = "eth0", .hook = kernel::HookPoint::ingress, .sets = {"a", "c"}};
+    configuration.sets[1].name = "c";
+    configuration.sets[1].sources.emplace_back(FileSpec{files.path("late.txt")});
+    for (int i = 0; i < 2; i++) { // the next cycle knows it, too
+        ASSERT_TRUE(run(as_daemon));
+        EXPECT_TRUE(kernel.at_tc[kernel::HookPoint::ingress].ours);
+        EXPECT_TRUE(kernel.running.ours);
+        EXPECT_NE(map_of("b"), 0U);
+    }
+    files.feed("late.txt", {"192.0.2.8"});
+    done(as_daemon);
+    EXPECT_FALSE(kernel.running.ours);
+    EXPECT_EQ(kernel.at_tc[kernel::HookPoint::ingress].table.sets.size(), 2U);
+}
+
+// What it drops by default would pass until the new friends are there.
+TEST_F(CycleTest, AHookKeepsItsProgramUntilAnotherHasItsDefault) {
+    const CycleOptions as_daemon{.on_failure = OnFailure::go_on};
+    configuration.interfaces[0].default_action = SIEVE_ACTION_DROP;
+    done();
+    configuration.interfaces[0].hook = kernel::HookPoint::ingress;
+    configuration.interfaces[0].sets = {"a", "b", "c"};
+    add_set("c", {"192.0.2.8"});
+    std::filesystem::remove(files.path("c.txt"));
+    const auto report = run(as_daemon);
+    ASSERT_TRUE(report);
+    EXPECT_EQ(kernel.at_tc[kernel::HookPoint::ingress].table.default_action, SIEVE_ACTION_PASS);
+    EXPECT_EQ(kernel.running.table.default_action, SIEVE_ACTION_DROP);
+    ASSERT_TRUE(report->hooks[1].error);
+    expect_error(*report->hooks[1].error, ErrorKind::bad_input);
+    files.feed("c.txt", {"192.0.2.8"});
+    done(as_daemon);
+    EXPECT_EQ(kernel.at_tc[kernel::HookPoint::ingress].table.default_action, SIEVE_ACTION_DROP);
+    EXPECT_FALSE(kernel.running.ours);
+}
+
 // One dead source of three, on a fresh host.
 TEST_F(CycleTest, ASetWithoutAListDoesNotKeepTheOthersOut) {
     add_set("c", {"192.0.2.4"});

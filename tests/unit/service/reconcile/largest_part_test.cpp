@@ -55,9 +55,9 @@ class LargestPart : public testing::Test {
         return std::move(*report);
     }
     // The names of the sets in force, in their order.
-    [[nodiscard]] std::vector<std::string> in_force() const {
+    [[nodiscard]] std::vector<std::string> in_force(kernel::HookPoint point = kernel::HookPoint::xdp) {
         std::vector<std::string> names;
-        for (const kernel::SetInForce& set : kernel.running.table.sets) names.push_back(set.name);
+        for (const kernel::SetInForce& set : kernel.at(point).table.sets) names.push_back(set.name);
         return names;
     }
     [[nodiscard]] std::uint32_t map_of(const std::string& set) const {
@@ -218,6 +218,32 @@ TEST_F(LargestPart, ASetStaysWhereTheOneThatReplacesItIsHeldBack) {
     set.action->target = "eth1";
     run();
     EXPECT_EQ(in_force(), (Names{"friends", "enemies"}));
+}
+
+// One hook takes the new set, and another has no room for it.
+TEST_F(LargestPart, ASetStaysOnTheHookThatRefusesTheOneThatReplacesIt) {
+    const kernel::HookPoint ingress = kernel::HookPoint::ingress;
+    configuration.interfaces.push_back({.name = "eth0", .hook = ingress, .sets = {"foes"}});
+    run();
+    SetConfiguration& set = configuration.sets[1];
+    set.name = "enemies";
+    set.sources.emplace_back(FileSpec{files.feed("more", {"192.0.2.9"})});
+    for (InterfaceConfiguration& entry : configuration.interfaces) entry.sets.back() = "enemies";
+    kernel.before("test enemies", [&](const std::string&) -> Status {
+        if (map_of("enemies") == 0) return {};
+        return failure(ErrorKind::out_of_memory, "no room");
+    });
+    for (int i = 0; i < 3; i++) { // the record of the former set is still there
+        const CycleReport report = run();
+        EXPECT_EQ(report.sets[1].outcome, i == 0 ? SetOutcome::replaced : SetOutcome::unchanged);
+        EXPECT_EQ(in_force(), (Names{"friends", "enemies"}));
+        EXPECT_EQ(in_force(ingress), Names{"foes"});
+        EXPECT_NE(report.hooks[1].trouble(), "");
+    }
+    kernel.allow("test enemies");
+    EXPECT_EQ(run().hooks[1].trouble(), "");
+    EXPECT_EQ(in_force(ingress), Names{"enemies"});
+    EXPECT_FALSE(state.named("foes"));
 }
 
 // Somebody else is at work, or the program is not ours any more: no part of the table would fare better.

@@ -524,13 +524,28 @@ class Cycle {
         return std::nullopt;
     }
 
-    // A set that is in force here, and waits there.
-    static std::optional<Error> what_waits(const HookReport& other, const HookPlan& unload) {
+    // A set that is in force here, and waits there, or is replaced by one that waits there; or the default of
+    // drop waits there, and what is dropped here would pass until then.
+    [[nodiscard]] std::optional<Error> what_waits(const HookReport& other, const HookPlan& unload) const {
         if (other.plan.holds_table()) return other.plan.held.at(std::string());
+        const std::vector<std::string> there = other.plan.names();
+        const bool drops_more =
+            unload.default_before || std::ranges::any_of(unload.sets, [&](const SetPlan& set) {
+                return std::ranges::find(there, set.name) == there.end();
+            });
+        if (other.plan.default_waits() && drops_more)
+            return Error{
+                ErrorKind::bad_input, "the default is pass until the sets that pass have their lists", {}};
         for (const SetPlan& set : unload.sets)
             for (const WaitingSet& waits : other.plan.waiting)
-                if (waits.name == set.name) return Error{ErrorKind::bad_input, waiting_text(waits), {}};
+                if (waits.name == set.name || replaces(waits.name, set.name))
+                    return Error{ErrorKind::bad_input, waiting_text(waits), {}};
         return std::nullopt;
+    }
+    [[nodiscard]] bool replaces(const std::string& set, const std::string& former) const {
+        return std::ranges::any_of(surveys_, [&](const SetSurvey& survey) {
+            return survey.set->name == set && survey.replaces.contains(former);
+        });
     }
 
     // What became of a hook whose plan was carried out.

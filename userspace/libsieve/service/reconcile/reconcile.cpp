@@ -443,16 +443,16 @@ std::chrono::milliseconds since(std::chrono::steady_clock::time_point start) {
     return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
 }
 
-// The sets that go with the program.
-std::vector<SetPlan> all_go(control::Kernel& kernel, const kernel::Hook& hook) {
-    std::vector<SetPlan> sets;
-    if (!hook.speaks_our_version()) return sets;
-    for (const kernel::SetInForce& set : kernel.read_table(hook).sets)
-        sets.push_back({.name = set.name,
-                        .goes = true,
-                        .action_before = control::action_of(set),
-                        .verified_before = set.exact_id != 0});
-    return sets;
+// What goes with the program.
+void let_table_go(control::Kernel& kernel, const kernel::Hook& hook, HookPlan& plan) {
+    if (!hook.speaks_our_version()) return;
+    const kernel::TableInForce table = kernel.read_table(hook);
+    for (const kernel::SetInForce& set : table.sets)
+        plan.sets.push_back({.name = set.name,
+                             .goes = true,
+                             .action_before = control::action_of(set),
+                             .verified_before = set.exact_id != 0});
+    if (table.default_action != plan.default_action) plan.default_before = table.default_action;
 }
 
 // Of a hook that an entry names: `hook` with the interface, the entry, and what is held back.
@@ -474,7 +474,7 @@ HookPlan plan_paused(control::Kernel& kernel, const kernel::Interface& interface
     } else if (hook->ours) {
         plan.step = HookStep::unload;
         plan.program_id = hook->ours->id;
-        plan.sets = all_go(kernel, *hook);
+        let_table_go(kernel, *hook, plan);
     }
     return plan;
 }
@@ -500,11 +500,12 @@ std::optional<HookPlan> plan_to_unload(control::Kernel& kernel, const Configurat
     if (!hook) return std::nullopt;
     const std::string& interface = hook->interface.name;
     if (entry_for(configuration, interface, managed.point) != nullptr) return std::nullopt;
-    return HookPlan{.interface = interface,
-                    .point = managed.point,
-                    .step = HookStep::unload,
-                    .program_id = managed.program_id,
-                    .sets = all_go(kernel, *hook)};
+    HookPlan plan{.interface = interface,
+                  .point = managed.point,
+                  .step = HookStep::unload,
+                  .program_id = managed.program_id};
+    let_table_go(kernel, *hook, plan);
+    return plan;
 }
 
 } // namespace
