@@ -152,6 +152,7 @@ std::optional<Error> failure_of(const service::CycleReport& report) {
         if (hook.carried_out && hook.plan.step != service::HookStep::nothing)
             changed += (changed.empty() ? "" : ", ") + hook.plan.interface;
     }
+    if (!error) error = report.unwritten;
     if (error && !changed.empty()) error->message += fmt::format("; changed before: {}", changed);
     return error;
 }

@@ -223,6 +223,22 @@ TEST_F(ScheduleTest, AHookThatFailsIsComparedAgain) {
     EXPECT_EQ(schedule.failures(), 0U);
 }
 
+// A restart would have the lists before.
+TEST_F(ScheduleTest, WhatTheStateDirectoryDidNotTakeIsTriedAgainSoon) {
+    const auto cycle = take();
+    ASSERT_TRUE(cycle);
+    CycleReport unwritten = report(SetOutcome::replaced);
+    unwritten.unwritten = Error{ErrorKind::bad_input, "no room"};
+    schedule.done(*cycle, unwritten, now);
+    EXPECT_EQ(schedule.next(), now + 7500ms);
+    EXPECT_EQ(schedule.next_of("a"), now + 7500ms);
+    now += 7500ms;
+    run(); // compares
+    EXPECT_EQ(run(SetOutcome::replaced), (std::set<std::string>{"a", "b"}));
+    EXPECT_EQ(schedule.next(), std::nullopt);
+    EXPECT_EQ(schedule.next_of("a"), now + 1h);
+}
+
 TEST_F(ScheduleTest, ACycleThatIsCalledOffIsDueAgain) {
     begin();
     schedule.lists_changed({"b"}, now);

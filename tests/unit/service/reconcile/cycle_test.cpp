@@ -1320,6 +1320,42 @@ TEST_F(CycleTest, ALostStateDirectoryIsNoHarm) {
     EXPECT_FALSE(done().changed);
 }
 
+// What is in force is in force, and each failure is told.
+TEST_F(CycleTest, ARecordThatCannotBeWrittenKeepsNoOtherFromBeingWritten) {
+    add_set("c", {"192.0.2.4"});
+    configuration.interfaces[0].sets = {"a", "b", "c"};
+    for (const char* set : {"a", "b"})
+        fs::create_directories(files.path("state/sets/") + set + "/record.json/content");
+    const CycleReport report = done({.on_failure = OnFailure::go_on});
+    expect_error(report.unwritten.value(), ErrorKind::bad_input);
+    ASSERT_FALSE(remarks.empty());
+    expect_says(remarks.back());
+    for (const SetReport& set : report.sets) EXPECT_EQ(set.outcome, SetOutcome::replaced);
+    EXPECT_EQ(names_in_force(), (std::vector<std::string>{"a", "b", "c"}));
+    EXPECT_TRUE(state.named("c"));
+    EXPECT_EQ(state.hooks([](const std::string&) {}).value(),
+              (std::vector<ManagedHook>{{"eth0", kernel::HookPoint::xdp, 41}}));
+    for (const char* set : {"a", "b"}) fs::remove_all(files.path("state/sets/") + set + "/record.json");
+    done({.on_failure = OnFailure::go_on});
+    EXPECT_TRUE(state.named("a"));
+    EXPECT_TRUE(state.named("b"));
+}
+
+// After a reboot, that is all that is left of its members.
+TEST_F(CycleTest, ASetIsNotForgottenBeforeTheRecordOfTheOneThatReplacesIt) {
+    done();
+    configuration.sets[1].name = "c";
+    configuration.sets[1].sources.emplace_back(FileSpec{files.feed("more.txt", {"192.0.2.8"})});
+    configuration.interfaces[0].sets = {"a", "c"};
+    fs::create_directories(files.path("state/sets/c/record.json/content"));
+    EXPECT_TRUE(done({.on_failure = OnFailure::go_on}).unwritten);
+    EXPECT_EQ(names_in_force(), (std::vector<std::string>{"a", "c"}));
+    EXPECT_TRUE(state.named("b"));
+    fs::remove_all(files.path("state/sets/c/record.json"));
+    EXPECT_FALSE(done({.on_failure = OnFailure::go_on}).unwritten);
+    EXPECT_FALSE(state.named("b"));
+}
+
 TEST_F(CycleTest, TellsWhenAServerWantsToBeAskedAgain) {
     configuration.sets[1].sources = {HttpSpec{.url = "http://127.0.0.1:1/"}};
     sandbox.run = [](const ChildOrder& child) -> Result<ChildEnd> {

@@ -490,6 +490,8 @@ void Daemon::tell(const RunningCycle& ended) {
     const auto took =
         std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - ended.began);
     cycle_log_.tell(ended.answered(), *ended.report, took);
+    if (const auto& unwritten = ended.report->unwritten)
+        parts_.log.error(unwritten->message + "; what is in force stays, and is written down later");
 }
 
 void Daemon::notify_status(const std::string& first_line) {

@@ -171,14 +171,15 @@ void Schedule::done(const CycleOptions& cycle, const CycleReport& report, Time n
         // An answer without an entry may be a server's that is about to have some, and a hook may refuse a
         // list for another set's, which is about to change.
         const bool may_pass = set.guard == Guard::empty || set.guard == Guard::lockout;
-        if (set.outcome != SetOutcome::failed && !may_pass) {
+        if (set.outcome != SetOutcome::failed && !may_pass && !report.unwritten) {
             schedule(entry, now);
             continue;
         }
         back_off(entry, now, set.retry_after);
     }
-    const bool failed = std::any_of(report.hooks.begin(), report.hooks.end(),
-                                    [](const HookReport& hook) { return !hook.trouble().empty(); });
+    const bool failed =
+        report.unwritten || std::any_of(report.hooks.begin(), report.hooks.end(),
+                                        [](const HookReport& hook) { return !hook.trouble().empty(); });
     if (failed)
         back_off_comparing(now);
     else

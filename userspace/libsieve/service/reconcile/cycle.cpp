@@ -251,7 +251,7 @@ class Cycle {
             else
                 carry_out_hook(std::move(plan.hooks[i]));
         }
-        SIEVE_TRY(remember());
+        remember();
         tell_what_is_in_force();
         join_hooks();
         return std::move(report_);
@@ -631,42 +631,60 @@ class Cycle {
                });
     }
 
-    // A new image is the last good one once it is live somewhere, or if there is no interface for it.
-    Status remember() {
+    // What cannot be written keeps nothing else from being written.
+    void remember() {
         keep_noting_managed();
+        const auto note = [&](const Status& written) {
+            if (written) return;
+            if (report_.unwritten)
+                observer_.remark(written.error().message);
+            else
+                report_.unwritten = written.error();
+        };
         std::map<std::string, SetRecord> together;
-        for (std::size_t i = 0; i < surveys_.size(); i++) {
-            const SetSurvey& survey = surveys_[i];
-            SetReport& report = report_.sets[i];
-            const auto staged = staged_.find(report.name);
-            if (staged == staged_.end()) {
-                const bool other_action =
-                    report.last_good && !survey.owner_waits && note_action(report.name, *report.last_good);
-                const bool confirmed = survey.examined && survey.examined->provenance_changed;
-                const bool settled = report.last_good && report.last_good->renamed && is_its_own(report.name);
-                if (settled) report.last_good->renamed = false;
-                if (report.last_good && (other_action || confirmed || settled))
-                    SIEVE_TRY(state_.commit(report.name, *report.last_good));
-                continue;
-            }
-            (void)note_action(report.name, staged->second);
-            staged->second.renamed = survey.not_its_own && !is_its_own(report.name);
-            if (live_.contains(report.name) || !is_planned(report.name)) {
-                if (survey.together)
-                    together.emplace(report.name, staged->second);
-                else
-                    SIEVE_TRY(state_.commit(report.name, staged->second));
-                report.renewed = true;
-                if (!survey.behind) report.outcome = SetOutcome::replaced;
-                report.last_good = std::move(staged->second);
-                if (!report.last_good->accepted.empty()) state_.forget_refused(report.name);
-            } else {
-                state_.discard_staged(report.name);
-                blame_hooks(report);
-            }
+        for (std::size_t i = 0; i < surveys_.size(); i++)
+            note(remember_set(surveys_[i], report_.sets[i], together));
+        note(state_.commit(together));
+        if (knows_managed_) note(state_.keep_hooks(now_managed_));
+        // What goes may be all that is kept of a set that replaces it.
+        if (!report_.unwritten) forget_others();
+    }
+
+    // A new image is the last good one once it is live somewhere, or if there is no interface for it. The
+    // record of a set that changes together with others is added to theirs.
+    Status remember_set(const SetSurvey& survey, SetReport& report,
+                        std::map<std::string, SetRecord>& together) {
+        const auto staged = staged_.find(report.name);
+        if (staged == staged_.end()) {
+            const bool other_action =
+                report.last_good && !survey.owner_waits && note_action(report.name, *report.last_good);
+            const bool confirmed = survey.examined && survey.examined->provenance_changed;
+            const bool settled = report.last_good && report.last_good->renamed && is_its_own(report.name);
+            if (settled) report.last_good->renamed = false;
+            if (report.last_good && (other_action || confirmed || settled))
+                return state_.commit(report.name, *report.last_good);
+            return {};
         }
-        SIEVE_TRY(state_.commit(together));
-        if (knows_managed_) SIEVE_TRY(state_.keep_hooks(now_managed_));
+        (void)note_action(report.name, staged->second);
+        staged->second.renamed = survey.not_its_own && !is_its_own(report.name);
+        if (!live_.contains(report.name) && is_planned(report.name)) {
+            state_.discard_staged(report.name);
+            blame_hooks(report);
+            return {};
+        }
+        report.renewed = true;
+        if (!survey.behind) report.outcome = SetOutcome::replaced;
+        report.last_good = std::move(staged->second);
+        if (survey.together)
+            together.emplace(report.name, *report.last_good);
+        else
+            SIEVE_TRY(state_.commit(report.name, *report.last_good));
+        if (!report.last_good->accepted.empty()) state_.forget_refused(report.name);
+        return {};
+    }
+
+    // Removes what is kept of sets that neither are configured nor stay.
+    void forget_others() const {
         std::vector<std::string> names;
         for (const SetConfiguration& set : configuration_.sets) names.push_back(set.name);
         for (const HookReport& hook : report_.hooks) // a set that stays for one that replaces it
@@ -677,7 +695,6 @@ class Cycle {
             for (const SetSurvey& survey : surveys_)
                 names.insert(names.end(), survey.replaces.begin(), survey.replaces.end());
         state_.forget_all_but(names);
-        return {};
     }
 
     // A change that was taken back, or a person, may have put another list in force than the last good one.

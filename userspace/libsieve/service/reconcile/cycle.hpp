@@ -149,6 +149,8 @@ struct CycleReport {
     std::vector<HookReport> hooks{};
     std::vector<std::string> missing{}; // interfaces
     bool changed = false;               // something of what is in force
+    // The first thing that the state directory did not take. The others were remarked on.
+    std::optional<Error> unwritten{};
 };
 
 // Runs a cycle. Of the sets that change together, all changes come into force or none, and of all sets where
