@@ -11,6 +11,7 @@
 #include <fstream>
 #include <limits>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
 #include <fmt/core.h>
@@ -709,6 +710,47 @@ TEST_F(DaemonTest, AReloadWaitsForACycle) {
     EXPECT_EQ(daemon->configuration().on_stop, OnStop::keep); // not under the cycle's feet
     host.release();
     until([this] { return daemon->configuration().on_stop == OnStop::unload; });
+}
+
+// A refresh goes by the record of its set, and the cycle that follows a reload gives a renamed set its own.
+TEST_F(DaemonTest, AReloadAsksNoSourceBeforeItsCycleHasEnded) {
+    std::atomic<bool> held = false, waits = false;
+    SandboxSettings sandbox = test::in_process();
+    sandbox.run = [&](const ChildOrder& child) {
+        while (held) std::this_thread::sleep_for(1ms); // a refresh does not end
+        return test::work_in_process(child);
+    };
+    auto started =
+        Daemon::start(parts(), {.configuration = files.path("c.toml"), .patience = 0ms, .sandbox = sandbox});
+    ASSERT_TRUE(started) << started.error().message;
+    daemon = std::move(*started);
+    settle();
+    kernel.before("replace", [&](const std::string&) -> Status {
+        waits = true;
+        while (held) std::this_thread::sleep_for(1ms);
+        return {};
+    });
+    std::ofstream(files.path("c.toml")) << fmt::format(R"([service]
+state-directory = "{}"
+listen = ""
+[[interface]]
+name = "eth0"
+sets = ["renamed", "b"]
+[set.renamed]
+sources = ["a.txt"]
+[set.b]
+sources = ["b.txt"]
+)",
+                                                       files.path("state"));
+    held = true;
+    daemon->reload();
+    until([&] { return waits.load(); });
+    EXPECT_EQ(daemon->refreshes(), 0U);
+    held = false;
+    until([this] { return daemon->refreshes() > 0; }); // now they are asked
+    until([this] { return daemon->refreshes() == 0 && daemon->is_idle(); });
+    EXPECT_NE(kernel.running.table.find("renamed"), nullptr);
+    daemon.reset();
 }
 
 TEST_F(DaemonTest, InterfacesThatTheConfigurationNamesLeadToACycle) {

@@ -260,7 +260,7 @@ void Daemon::look_at_schedule() {
 
 // What is remembered comes into force before any source is asked.
 RefreshRoom Daemon::room() const {
-    return ready_ && !next_ && !stopping_ ? refreshes_.room() : RefreshRoom{};
+    return ready_ && !reloading_ && !stopping_ ? refreshes_.room() : RefreshRoom{};
 }
 
 void Daemon::refresh() {
