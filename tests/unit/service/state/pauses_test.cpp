@@ -63,6 +63,15 @@ TEST(Pauses, AreNoneWhereOthersMayWrite) {
     EXPECT_FALSE(std::filesystem::exists(state + "/paused.eth1"));
 }
 
+// A disk that breaks ends no pause.
+TEST(Pauses, AreUnknownWhereTheDirectoryCannotBeLookedAt) {
+    const Files files;
+    const std::string state = files.path("state");
+    std::filesystem::create_symlink("state", state); // leads to itself
+    expect_error(read_pauses(state), ErrorKind::kernel_refused);
+    expect_error(end_pause(state, "eth0"), ErrorKind::kernel_refused);
+}
+
 TEST(Pauses, OtherFilesAreNone) {
     const Files files;
     for (const char* name : {"version", "hooks.json", "paused2", "pause"})

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -51,8 +52,10 @@ Result<Pauses> read_pauses(const std::string& state) {
     struct Close {
         void operator()(DIR* folder) const { ::closedir(folder); }
     };
-    if (!check_owner(state)) return Pauses();
-    const std::unique_ptr<DIR, Close> folder(::opendir(state.c_str()));
+    struct stat info {};
+    const bool seen = ::stat(state.c_str(), &info) == 0;
+    if (seen && !is_ours_alone(info)) return Pauses();
+    const std::unique_ptr<DIR, Close> folder(seen ? ::opendir(state.c_str()) : nullptr);
     if (!folder) {
         if (errno == ENOENT || errno == ENOTDIR) return Pauses();
         return fault(state, "its pauses cannot be read", errno);
