@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/daemon/list_watch.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -52,6 +53,15 @@ class ListWatchTest : public testing::Test {
         std::set<std::string> sets = std::exchange(changed, {});
         sets.erase("mark");
         return sets;
+    }
+    // File systems count time in steps. What changes after this gets another time than what changed before.
+    void await_next_time() const {
+        const auto time_of_a_change = [&] {
+            write("clock");
+            return fs::last_write_time(root + "/clock");
+        };
+        for (const auto before = time_of_a_change(); time_of_a_change() == before;) {
+        }
     }
 
     ListWatchTest() {
@@ -107,6 +117,24 @@ TEST_F(ListWatchTest, EveryWayOfReplacingAFileIsSeen) {
     EXPECT_EQ(seen(), std::set<std::string>{"file"});
     fs::permissions(root + "/a/kept", fs::perms::owner_read);
     EXPECT_EQ(seen(), std::set<std::string>{"file"});
+}
+
+// By link(2) and unlink(2), or by linkat(2) of a file without a name, before anybody looks.
+TEST_F(ListWatchTest, AFileThatGetsItsNameWhenItIsWrittenCounts) {
+    start();
+    write("a/new");
+    await_next_time();
+    ASSERT_EQ(::link((root + "/a/new").c_str(), (root + "/a/list.txt").c_str()), 0);
+    ASSERT_EQ(::unlink((root + "/a/new").c_str()), 0);
+    EXPECT_EQ(seen(), std::set<std::string>{"file"});
+    const UniqueFd file(::open((root + "/b").c_str(), O_TMPFILE | O_WRONLY, 0600));
+    if (!file) GTEST_SKIP() << "this file system has no files without a name: " << errno_text(errno);
+    ASSERT_EQ(::write(file.get(), "192.0.2.1\n", 10), 10);
+    await_next_time();
+    ASSERT_EQ(::linkat(AT_FDCWD, ("/proc/self/fd/" + std::to_string(file.get())).c_str(), AT_FDCWD,
+                       (root + "/b/x.netset").c_str(), AT_SYMLINK_FOLLOW),
+              0);
+    EXPECT_EQ(seen(), (std::set<std::string>{"folder", "pattern"}));
 }
 
 TEST_F(ListWatchTest, AFolderMayVanishAndComeBack) {

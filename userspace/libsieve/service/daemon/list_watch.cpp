@@ -27,12 +27,14 @@ constexpr std::uint32_t of_names =
 constexpr int most_looks = 8;
 
 // A regular file with one name has just been created by open(2), and is being written: its IN_CLOSE_WRITE
-// follows. Anything else that is created is complete.
+// follows. Anything else that is created is complete, such as a file that got this name by link(2): that
+// changed its status later than its content.
 bool is_being_written(const std::string& folder, const inotify_event& event) {
     if ((event.mask & IN_CREATE) == 0 || (event.mask & IN_ISDIR) != 0) return false;
     struct stat info {};
     const std::string path = folder + "/" + event.name;
-    return ::lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_nlink == 1;
+    return ::lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_nlink == 1 &&
+           info.st_ctim.tv_sec == info.st_mtim.tv_sec && info.st_ctim.tv_nsec == info.st_mtim.tv_nsec;
 }
 
 } // namespace

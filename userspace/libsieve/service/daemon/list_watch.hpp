@@ -5,7 +5,8 @@
 // editors and package managers write them, count at once. A folder that is moved away, removed or made again
 // is followed by its path. After an overflow of the kernel's queue, every set counts as changed.
 //
-// Not seen: changes that another host makes to a network file system, and what a mount hides. The sets'
+// Not seen: changes that another host makes to a network file system, what a mount hides, and a file that
+// gets its only name by link(2) in the same step of the file system's time in which it was written. The sets'
 // timers find these.
 #pragma once
 
