@@ -623,11 +623,12 @@ class Cycle {
         }
     }
 
-    // Whether each filter in force under the set's name is its own.
+    // Whether each hook of the set has its filter, and under its name.
     [[nodiscard]] bool is_its_own(const std::string& set) const {
         return away_.empty() && is_planned(set) &&
                std::ranges::none_of(report_.hooks, [&](const HookReport& hook) {
-                   return has(hook, set) && (hook.error || hook.plan.held.contains(set));
+                   return is_about(hook.plan, {set}) &&
+                          (hook.error || hook.plan.held.contains(set) || hook.plan.waits(set));
                });
     }
 
@@ -659,14 +660,15 @@ class Cycle {
             const bool other_action =
                 report.last_good && !survey.owner_waits && note_action(report.name, *report.last_good);
             const bool confirmed = survey.examined && survey.examined->provenance_changed;
-            const bool settled = report.last_good && report.last_good->renamed && is_its_own(report.name);
-            if (settled) report.last_good->renamed = false;
+            const bool settled =
+                report.last_good && !report.last_good->former.empty() && is_its_own(report.name);
+            if (settled) report.last_good->former.clear();
             if (report.last_good && (other_action || confirmed || settled))
                 return state_.commit(report.name, *report.last_good);
             return {};
         }
         (void)note_action(report.name, staged->second);
-        staged->second.renamed = survey.not_its_own && !is_its_own(report.name);
+        if (survey.before() && !is_its_own(report.name)) staged->second.former = survey.before()->former;
         if (!live_.contains(report.name) && is_planned(report.name)) {
             state_.discard_staged(report.name);
             blame_hooks(report);
@@ -842,7 +844,9 @@ std::vector<SetSurvey> survey(control::Kernel* kernel, const Configuration& conf
                 examine_set(survey, state, sandbox, remarks.observer(i), in_force);
             }
             survey.replaces = replaced_by(set, left);
-            survey.not_its_own = survey.before() && survey.before()->renamed;
+            survey.not_its_own = survey.before() && !survey.before()->former.empty();
+            if (survey.before())
+                survey.replaces.insert(survey.before()->former.begin(), survey.before()->former.end());
             survey.goes_by_record = set.sources.empty() && has_whole_list(survey, state);
             survey.action = action_digest(configuration, set);
         });

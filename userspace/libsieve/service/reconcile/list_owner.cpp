@@ -104,7 +104,7 @@ std::string on_its_way(const std::string& set) {
 bool mark_as_renamed(const std::string& set, const StateDirectory& state) {
     std::optional<SetRecord> record = state.named(set);
     if (!record) return false;
-    record->renamed = true;
+    record->former.insert(set);
     return state.commit(set, *record).has_value();
 }
 

@@ -42,7 +42,8 @@ struct WantedVersion {
     bool action_waits =
         false; // that list had another action: it comes to no hook with the one of the new list
     std::vector<std::string> earlier{}; // SetRecord::earlier
-    // Sets that the configuration no longer has, and whose lists have a part in this one's.
+    // Sets that the configuration no longer has, and whose lists have a part in this one's; and sets whose
+    // list it was.
     std::set<std::string> replaces{};
 
     [[nodiscard]] bool has_image() const { return filter == WantedFilter::new_build || !identity.empty(); }

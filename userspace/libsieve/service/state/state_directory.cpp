@@ -40,7 +40,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SourceProvenance, source, digest, bytes, etag
 // What an earlier version did not write is as if it were not there.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(SetRecord, identity, build, list_digest, entries, keys,
                                                 skipped, bytes, expected_fpr, built_at, exact, left_out,
-                                                accepted, sources, exceptions, action, earlier, renamed)
+                                                accepted, sources, exceptions, action, earlier, former)
 
 namespace {
 

@@ -31,6 +31,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -66,9 +67,9 @@ struct SetRecord {
     // Of the last good images before this one, the newest last. A filter of one of them is older than the
     // record. commit() keeps account of them.
     std::vector<std::string> earlier{};
-    // Another set had the record before (list_owner.hpp). What is in force under the name of this one may be
-    // a third one's.
-    bool renamed = false;
+    // The sets that had the record before (list_owner.hpp). It may still be in force under their names, and
+    // what is in force under the name of this one may be a third one's.
+    std::set<std::string> former{};
 };
 
 // A hook that the service put its program or table on. It takes away no other.
