@@ -115,6 +115,17 @@ TEST_F(LiveSetTest, BeginsWithoutAnImageAndHasAnEmptyOneAfterTheFirstRebuild) {
     EXPECT_EQ(keys_in_force(), 2U); // the placeholder
 }
 
+// A cycle finds out when each hook has it under its name.
+TEST_F(LiveSetTest, ARebuildKeepsTheNamesThatItHadBefore) {
+    LiveSet set = open_in_force();
+    SetRecord record = *state.named("block");
+    record.former = {"foes"};
+    ASSERT_TRUE(state.commit("block", record));
+    ASSERT_TRUE(rebuild(set, in_process()));
+    EXPECT_NE(state.named("block")->identity, record.identity);
+    EXPECT_EQ(state.named("block")->former, record.former);
+}
+
 // Such as one that did not change in place before.
 TEST_F(LiveSetTest, AListThatIsShortAgainstOneThatCannotBeReadIsRefused) {
     LiveSet before = open_in_force();

@@ -281,10 +281,11 @@ Result<PublishedImage> publish_image(control::Kernel& kernel, const StateDirecto
     record.expected_fpr = rate_from_bits(file.expected_fpr);
     record.built_at = std::time(nullptr);
     record.sources = std::move(sources);
-    if (put_in_force == PutInForce::by_cycle)
-        record.action = action_to_come;
-    else if (const auto before = state.named(set.name))
-        record.action = before->action; // a cycle changes that
+    if (const auto before = state.named(set.name)) { // a cycle changes that
+        record.action = before->action;
+        record.former = before->former;
+    }
+    if (put_in_force == PutInForce::by_cycle) record.action = action_to_come;
     PublishedImage done{.identity = record.identity, .everywhere = {}};
     const auto publish = [&]() -> Status {
         SIEVE_ASSIGN(const UniqueFd list, state.open_list(set.name, next_list));
