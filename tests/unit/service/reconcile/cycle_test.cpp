@@ -1332,6 +1332,60 @@ TEST_F(CycleTest, SetsThatGoAwaitTheOneThatReplacesThem) {
     EXPECT_FALSE(state.named("a"));
 }
 
+// One that has been there, too, and what it has not heard yet is on the former list alone.
+TEST_F(CycleTest, ASetThatGoesAwaitsItsSourcesInAnother) {
+    done();
+    configuration.interfaces[0].sets = {"b"};
+    configuration.sets[1].sources.push_back(configuration.sets[0].sources[0]);
+    configuration.sets.erase(configuration.sets.begin());
+    for (int i = 0; i < 2; i++) {
+        done(remembering);
+        EXPECT_EQ(names_in_force(), (std::vector<std::string>{"a", "b"}));
+        EXPECT_TRUE(state.named("a"));
+    }
+    done();
+    EXPECT_EQ(names_in_force(), std::vector<std::string>{"b"});
+    EXPECT_EQ(in_force_entries("b"), 3U);
+    EXPECT_FALSE(state.named("a"));
+}
+
+TEST_F(CycleTest, ASetThatGoesAwaitsASourceThatTheOtherDoesWithout) {
+    bool answers = true;
+    sandbox.run = [&, inner = sandbox.run](const ChildOrder& child) -> Result<ChildEnd> {
+        if (child.role != ChildRole::command) return inner(child);
+        ChildEnd end;
+        end.number = answers ? 0 : 1;
+        if (answers && child.output("192.0.2.7\n") != 0) return bad_input("not written");
+        return end;
+    };
+    configuration.sets[0].sources = {CommandSpec{.arguments = {"one"}}};
+    done();
+    answers = false;
+    configuration.interfaces[0].sets = {"all"};
+    add_set("all", {"192.0.2.9"});
+    for (const SetConfiguration& set : {configuration.sets[0], configuration.sets[1]})
+        configuration.sets.back().sources.push_back(set.sources[0]);
+    configuration.sets.erase(configuration.sets.begin(), configuration.sets.begin() + 2);
+    const auto refresh = [&] {
+        std::vector<SetSurvey> surveys =
+            refresh_sets(kernel, configuration, {"all"}, state, host, sandbox, {});
+        CycleOptions options = remembering;
+        options.ask = Ask::some;
+        options.sets = {"all"};
+        options.surveyed = {{"all", std::make_shared<SetSurvey>(std::move(surveys.at(0)))}};
+        done(options);
+    };
+    for (int i = 0; i < 2; i++) {
+        refresh();
+        EXPECT_EQ(names_in_force(), (std::vector<std::string>{"a", "all"}));
+        EXPECT_EQ(in_force_entries("all"), 3U);
+    }
+    answers = true;
+    refresh();
+    EXPECT_EQ(names_in_force(), std::vector<std::string>{"all"});
+    EXPECT_EQ(in_force_entries("all"), 4U);
+}
+
 // Ids begin anew at each boot.
 TEST_F(CycleTest, AProgramOfAnotherBootIsNotTakenForOurs) {
     done();

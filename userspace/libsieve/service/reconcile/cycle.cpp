@@ -5,8 +5,10 @@
 #include <atomic>
 #include <exception>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <mutex>
+#include <ranges>
 #include <thread>
 #include <utility>
 
@@ -61,16 +63,37 @@ std::map<std::string, std::set<std::string>> left_sets(const Configuration& conf
     return left;
 }
 
-// Those whose lists have a part in that of this set.
-std::set<std::string> replaced_by(const SetConfiguration& set,
-                                  const std::map<std::string, std::set<std::string>>& left) {
-    std::set<std::string> replaced;
+// Those whose lists have a part in that of this set, by the sources that they share; with their range sets.
+std::map<std::string, std::set<std::string>>
+replaced_by(const SetConfiguration& set, const std::map<std::string, std::set<std::string>>& left) {
+    std::map<std::string, std::set<std::string>> replaced;
     if (left.empty()) return replaced;
     const std::set<std::string> now = source_identities(set.sources);
-    for (const auto& [name, sources] : left)
-        if (std::ranges::any_of(sources, [&](const std::string& one) { return now.contains(one); }))
-            replaced.insert(name);
+    for (const auto& [name, sources] : left) {
+        std::set<std::string> shared;
+        std::ranges::set_intersection(sources, now, std::inserter(shared, shared.end()));
+        if (shared.empty()) continue;
+        replaced.emplace(live::range_set_name(name), shared);
+        replaced.emplace(name, std::move(shared));
+    }
     return replaced;
+}
+
+// Those of which a source has not answered this set yet: what it said is on their lists alone.
+std::set<std::string> lacking(const SetSurvey& survey) {
+    std::vector<SourceProvenance> answered;
+    if (survey.changed())
+        answered = survey.examined->read->known.sources;
+    else if (survey.before())
+        answered = survey.before()->sources;
+    // Of a set that changes in place, no list as a whole is known.
+    if (!live::is_live(*survey.set))
+        std::erase_if(answered, [](const SourceProvenance& source) { return source.digest.empty(); });
+    const std::set<std::string> has = identities_of(answered);
+    std::set<std::string> lacking;
+    for (const auto& [former, sources] : survey.replaces)
+        if (!std::ranges::includes(has, sources)) lacking.insert(former);
+    return lacking;
 }
 
 // Whether the list that a range set's image was built of can be read.
@@ -524,8 +547,8 @@ class Cycle {
         return std::nullopt;
     }
 
-    // A set that is in force here, and waits there, or is replaced by one that waits there; or the default of
-    // drop waits there, and what is dropped here would pass until then.
+    // A set that is in force here, and waits there, or is replaced by one there that waits or has not its
+    // list; or the default of drop waits there, and what is dropped here would pass until then.
     [[nodiscard]] std::optional<Error> what_waits(const HookReport& other, const HookPlan& unload) const {
         if (other.plan.holds_table()) return other.plan.held.at(std::string());
         const std::vector<std::string> there = other.plan.names();
@@ -540,6 +563,14 @@ class Cycle {
             for (const WaitingSet& waits : other.plan.waiting)
                 if (waits.name == set.name || replaces(waits.name, set.name))
                     return Error{ErrorKind::bad_input, waiting_text(waits), {}};
+        for (const SetSurvey& survey : surveys_)
+            if (std::ranges::find(there, survey.set->name) != there.end())
+                for (const std::string& former : lacking(survey))
+                    if (std::ranges::find(unload.sets, former, &SetPlan::name) != unload.sets.end())
+                        return Error{ErrorKind::bad_input,
+                                     fmt::format("set {} has not heard all sources of set {}",
+                                                 survey.set->name, former),
+                                     {}};
         return std::nullopt;
     }
     [[nodiscard]] bool replaces(const std::string& set, const std::string& former) const {
@@ -695,7 +726,7 @@ class Cycle {
                                 [](const HookReport& hook) { return hook.error.has_value(); }) ||
             !report_.missing.empty()) // or may stay there
             for (const SetSurvey& survey : surveys_)
-                names.insert(names.end(), survey.replaces.begin(), survey.replaces.end());
+                std::ranges::copy(std::views::keys(survey.replaces), std::back_inserter(names));
         state_.forget_all_but(names);
     }
 
@@ -846,7 +877,9 @@ std::vector<SetSurvey> survey(control::Kernel* kernel, const Configuration& conf
             survey.replaces = replaced_by(set, left);
             survey.not_its_own = survey.before() && !survey.before()->former.empty();
             if (survey.before())
-                survey.replaces.insert(survey.before()->former.begin(), survey.before()->former.end());
+                for (const std::string& former : survey.before()->former)
+                    for (const std::string& name : {former, live::range_set_name(former)})
+                        survey.replaces.emplace(name, std::set<std::string>());
             survey.goes_by_record = set.sources.empty() && has_whole_list(survey, state);
             survey.action = action_digest(configuration, set);
         });
@@ -915,7 +948,8 @@ WantedVersions wanted_versions(const std::vector<SetSurvey>& surveys) {
     for (const SetSurvey& survey : surveys) {
         WantedVersion& set = wanted[survey.set->name];
         set.together = survey.together;
-        set.replaces = survey.replaces;
+        std::ranges::copy(std::views::keys(survey.replaces), std::inserter(set.replaces, set.replaces.end()));
+        set.lacks = lacking(survey);
         if (survey.changed()) {
             set.filter = WantedFilter::new_build;
             set.verifiable = !leads_to_exact(survey.set->feed, *survey.examined->read);

@@ -62,10 +62,11 @@ struct SetSurvey {
     std::optional<Error> behind{};                     // of a source whose last content is on the list
     std::optional<std::chrono::seconds> retry_after{}; // a server that failed wants to be asked again then
     Protection protection{};
-    std::string action{};             // SetRecord::action, as it is to be
-    bool not_its_own = false;         // what is in force under its name, where it is not its last good list
-    bool owner_waits = false;         // a range set, beside a set that has the list of other sources yet
-    std::set<std::string> replaces{}; // WantedVersion::replaces
+    std::string action{};     // SetRecord::action, as it is to be
+    bool not_its_own = false; // what is in force under its name, where it is not its last good list
+    bool owner_waits = false; // a range set, beside a set that has the list of other sources yet
+    // WantedVersion::replaces, by the sources that these sets and this one share.
+    std::map<std::string, std::set<std::string>> replaces{};
     // A range set whose list is whole. It has no source that would say whether the record or what is in force
     // is newer, and whoever keeps it goes by that list.
     bool goes_by_record = false;

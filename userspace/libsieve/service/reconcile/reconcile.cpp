@@ -353,7 +353,7 @@ class HookPlanner {
 
     // Where a set stays that the configuration does not name: behind the one that has these prefixes besides,
     // as long as that has the list of sources that it no longer has, of which they are a part; or where a set
-    // comes that replaces it and waits. Nothing: it goes.
+    // comes that replaces it, and waits or has not all of its list. Nothing: it goes.
     [[nodiscard]] std::optional<std::ptrdiff_t> place_of(const std::string& name) const {
         const auto owner = std::ranges::find_if(plan_.sets, [&](const SetPlan& set) {
             return set.action_before && live::range_set_name(set.name) == name &&
@@ -363,7 +363,8 @@ class HookPlanner {
         const std::vector<std::string>& names = plan_.entry->sets;
         const auto successor = std::ranges::find_if(names, [&](const std::string& set) {
             const auto wanted = wanted_.find(set);
-            return plan_.waits(set) && wanted != wanted_.end() && wanted->second.replaces.contains(name);
+            return wanted != wanted_.end() &&
+                   (plan_.waits(set) ? wanted->second.replaces : wanted->second.lacks).contains(name);
         });
         if (successor == names.end()) return std::nullopt;
         const auto next = std::ranges::find_if(plan_.sets, [&](const SetPlan& set) {

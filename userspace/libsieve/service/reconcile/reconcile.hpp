@@ -45,6 +45,7 @@ struct WantedVersion {
     // Sets that the configuration no longer has, and whose lists have a part in this one's; and sets whose
     // list it was.
     std::set<std::string> replaces{};
+    std::set<std::string> lacks{}; // those of them of which a source has not answered this one yet
 
     [[nodiscard]] bool has_image() const { return filter == WantedFilter::new_build || !identity.empty(); }
 };
@@ -147,7 +148,7 @@ struct ReconcilePlan {
 // to pass. What takes packets already goes on; where the default waits, so do the sets that are to go, behind
 // the others. Sets that change together come together. A set whose action cannot be had, such as for want of
 // the interface that it redirects to, is held back. A set that is to go stays as long as one that replaces it
-// has no list.
+// has no list, or not all of it.
 [[nodiscard]] ReconcilePlan make_plan(control::Kernel& kernel, const Configuration& configuration,
                                       const WantedVersions& wanted, const std::vector<ManagedHook>& managed,
                                       const Pauses& pauses = {});
