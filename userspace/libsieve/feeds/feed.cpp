@@ -571,7 +571,8 @@ class Collector {
         }
         omitted_ += block.omitted;
         if (block.omitted > 0) omits_ = block.reading;
-        if (block.bad > 0 && !options_.skip_invalid) return fail(located(block.bad_first.front()));
+        if (block.bad > 0 && !options_.skip_invalid)
+            return fail({ErrorKind::bad_input, located(block.bad_first.front())});
         for (const BadLine& bad : block.bad_first)
             if (options_.keep_skipped || feed_.skipped_first.size() < skipped_shown)
                 feed_.skipped_first.push_back(located(bad));
@@ -588,11 +589,8 @@ class Collector {
         line_ += block.lines;
         feed_.bytes += block.taken;
         consumed_ += block.consumed;
-        if (block.unreadable) {
-            error_ = std::move(block.unreadable);
-            return false;
-        }
-        if (block.alien) return fail(inputs_[file_].name() + ": " + *block.alien);
+        if (block.unreadable) return fail(std::move(*block.unreadable));
+        if (block.alien) return fail({ErrorKind::bad_input, inputs_[file_].name() + ": " + *block.alien});
         if (!pass_on()) return false;
         if (options_.progress)
             options_.progress("reading", total_bytes_ ? std::min(1.0, static_cast<double>(consumed_) /
@@ -629,8 +627,10 @@ class Collector {
     }
 
   private:
-    bool fail(std::string message) {
-        error_ = Error{ErrorKind::bad_input, std::move(message)};
+    // What is wrong with the present file.
+    bool fail(Error error) {
+        error.facts.input = file_;
+        error_ = std::move(error);
         return false;
     }
 

@@ -98,7 +98,7 @@ struct Feed {
 // Reads all keys of these fields from the inputs, each to its end. Errors: a malformed line, unless malformed
 // lines are skipped; a feed without a key; an input that is a filter image, or packed and damaged; a usage
 // error if one input is named twice. If several lines are malformed, the error names the first one in the
-// order of the feed, whatever the number of threads.
+// order of the feed, whatever the number of threads. Its facts say which input is to blame, if it is one.
 [[nodiscard]] Result<Feed> read_feed(std::span<Input> inputs, std::uint32_t fields,
                                      const FeedOptions& options = {});
 

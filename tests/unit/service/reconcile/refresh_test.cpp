@@ -562,7 +562,7 @@ class RefreshOfSeveral : public Refresh {
         sandbox.run = [this, inner = sandbox.run](const ChildOrder& child) -> Result<ChildEnd> {
             if (child.role != ChildRole::command) return inner(child);
             const auto order = read_order(child.message);
-            const std::string& program = std::get<CommandOrder>(order->order).arguments.front();
+            const std::string& program = std::get<CommandOrder>(order->order).arguments.back();
             ChildEnd end;
             if (!printed.contains(program)) {
                 end.number = 1;
@@ -625,6 +625,21 @@ TEST_F(RefreshOfSeveral, ASourceThatHandsOverNoListKeepsWhatItSaidLast) {
     printed["three"] = "<html>we are down</html>\n";
     EXPECT_FALSE(examined().changed());
     EXPECT_NE(behind(), "");
+}
+
+// All sources of one program have one name for messages.
+TEST_F(RefreshOfSeveral, NoOtherSourceIsTakenForTheOneThatHandsOverNoList) {
+    set.sources = {CommandSpec{.arguments = {"get", "one"}}, CommandSpec{.arguments = {"get", "two"}}};
+    refreshed();
+    printed = {{"one", "192.0.2.21\n"}, {"two", "<html>we are down</html>\n"}};
+    ASSERT_TRUE(examined().changed());
+    EXPECT_EQ(list_of(refreshed()), (std::vector<std::string>{"192.0.2.12", "192.0.2.21"}));
+    EXPECT_NE(behind(), "");
+    // On a host that has no list yet.
+    set.name = "other";
+    const auto first = examine(set, state, protection, sandbox, {}, [] { return false; });
+    ASSERT_TRUE(first) << first.error().error.message;
+    EXPECT_EQ(first->entries(), 1U);
 }
 
 TEST_F(RefreshOfSeveral, OtherWordsForTheSameListAreKept) {

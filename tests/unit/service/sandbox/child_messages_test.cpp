@@ -122,12 +122,18 @@ TEST(ChildMessages, AReportComesAsItWasSent) {
     EXPECT_EQ(failed.error().error.kind, ErrorKind::out_of_memory);
     EXPECT_EQ(failed.error().error.message, "too large");
     EXPECT_EQ(failed.error().retry_after, std::chrono::seconds(9));
+    EXPECT_FALSE(failed.error().error.facts.input);
+    const auto blamed = read_report<ReadDone>(
+        write_failure(Error{.kind = ErrorKind::bad_input, .message = "no list", .facts = {.input = 3}}));
+    ASSERT_FALSE(blamed);
+    EXPECT_EQ(blamed.error().error.facts.input, 3U);
 }
 
 TEST(ChildMessages, WhatAHostileChildReportsIsNonsenseAtWorst) {
     for (const std::string line :
          {"", "{", "null", "{}", "[1]", "{\"read\":1}", "{\"read\":{\"known\":\"x\"}}", "{\"failed\":{}}",
-          "{\"fetched\":{\"unchanged\":true}}", "{\"failed\":{\"kind\":1,\"message\":2}}"}) {
+          "{\"fetched\":{\"unchanged\":true}}", "{\"failed\":{\"kind\":1,\"message\":2}}",
+          R"({"failed":{"kind":"bad_input","message":"","input":"0"}})"}) {
         const auto read = read_report<ReadDone>(line);
         ASSERT_FALSE(read) << line;
         expect_says(read.error().error);

@@ -179,6 +179,8 @@ GatherFailure failure_of(const json& from) {
     GatherFailure failed{{kind_of_word(text_of(from, "kind")), text_of(from, "message")}, {}};
     if (const auto found = from.find("retry_after"); found != from.end())
         failed.retry_after = std::chrono::seconds{found->get<std::uint32_t>()};
+    if (const auto found = from.find("input"); found != from.end())
+        failed.error.facts.input = found->get<std::size_t>();
     return failed;
 }
 
@@ -265,6 +267,7 @@ std::string write_failure(const GatherFailure& failure) {
     if (failure.retry_after)
         failed["retry_after"] = std::clamp<std::int64_t>(failure.retry_after->count(), 0,
                                                          std::numeric_limits<std::uint32_t>::max());
+    if (failure.error.facts.input) failed["input"] = *failure.error.facts.input;
     return one_line({{"failed", failed}});
 }
 

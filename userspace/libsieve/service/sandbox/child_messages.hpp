@@ -121,7 +121,7 @@ struct GatherFailure {
                   std::optional<std::chrono::seconds> retry = {}) // NOLINT(google-explicit-constructor)
         : error(std::move(why)), retry_after(retry) {}
 
-    Error error;                                     // "ORIGIN: what happened"
+    Error error; // "ORIGIN: what happened"; a child reports no facts but the list that is to blame
     std::optional<std::chrono::seconds> retry_after; // a server wants to be asked again then (backoff.hpp)
 };
 

@@ -66,6 +66,12 @@ Status refuse_image(Input& input) {
                                  input.name()));
 }
 
+// An error of the list with that number.
+tl::unexpected<Error> blame(Error error, std::size_t number) {
+    error.facts.input = number;
+    return tl::unexpected(std::move(error));
+}
+
 } // namespace
 
 Result<ListDone> stream_lists(const ListOrder& order, std::span<const int> lists, int to,
@@ -102,9 +108,10 @@ Result<ReadDone> read_lists(const ReadOrder& order, std::span<const int> descrip
     std::vector<Input> inputs;
     inputs.reserve(order.lists.size());
     for (std::size_t i = 0; i < order.lists.size(); i++) {
-        SIEVE_ASSIGN(Input input, open_list(order, i, descriptors[read_descriptors + i], tell_progress));
-        inputs.push_back(std::move(input));
-        SIEVE_TRY(refuse_image(inputs.back()));
+        Result<Input> input = open_list(order, i, descriptors[read_descriptors + i], tell_progress);
+        if (!input) return blame(std::move(input.error()), i);
+        inputs.push_back(std::move(*input));
+        if (Status list = refuse_image(inputs.back()); !list) return blame(std::move(list.error()), i);
     }
     std::optional<Input> exceptions;
     if (!order.feed.except.empty()) {
@@ -117,7 +124,9 @@ Result<ReadDone> read_lists(const ReadOrder& order, std::span<const int> descrip
     SIEVE_ASSIGN(Feed list, control::read_list(inputs, order.feed, observer, true));
     std::optional<Feed> taken;
     if (exceptions) {
-        SIEVE_ASSIGN(taken, control::read_exceptions(*exceptions, order.feed.fields, observer));
+        Result<Feed> read = control::read_exceptions(*exceptions, order.feed.fields, observer);
+        if (!read) return blame(std::move(read.error()), inputs.size());
+        taken = std::move(*read);
         SIEVE_TRY(control::take_out(list, *taken, exceptions->name(), observer, true));
     }
     done.digest = digest_of_list(list);

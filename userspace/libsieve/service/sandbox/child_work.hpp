@@ -30,7 +30,8 @@ inline constexpr std::size_t build_descriptors = 3;
 // How many files come before the lists of the sets to be joined: the questions, and the joint filter.
 inline constexpr std::size_t join_descriptors = 2;
 
-// Unpacks and parses the lists, and writes them as one. Errors: those of the lists.
+// Unpacks and parses the lists, and writes them as one. Errors: those of the lists; facts: which of them is
+// to blame.
 [[nodiscard]] Result<ReadDone> read_lists(const ReadOrder& order, std::span<const int> descriptors,
                                           const TellProgress& tell_progress, const Progress& progress = {});
 

@@ -169,17 +169,14 @@ class ReadStep : SetStep {
     // What came of an origin is no list, such as a server's page that says what is wrong with it. True: it is
     // done without, once.
     [[nodiscard]] bool does_without(const Error& error) {
-        for (std::size_t i = 0; i < request_.origins.size(); i++) {
-            if (instead_.contains(i) || !error.message.starts_with(origin_name(origins_[i]) + ':')) continue;
-            std::optional<Gathered> instead = instead_of(origins_[i]);
-            if (!instead) return false;
-            instead_.insert(i);
-            gathered_[i] = std::move(*instead);
-            visit_.contents.clear();
-            if (!visit_.behind) visit_.behind = named(GatherFailure(error, std::nullopt));
-            return any_has_said();
-        }
-        return false;
+        const std::size_t culprit = error.facts.input.value_or(request_.origins.size());
+        if (culprit >= request_.origins.size() || !instead_.insert(culprit).second) return false;
+        std::optional<Gathered> instead = instead_of(origins_[culprit]);
+        if (!instead) return false;
+        gathered_[culprit] = std::move(*instead);
+        visit_.contents.clear();
+        if (!visit_.behind) visit_.behind = named(GatherFailure(error, std::nullopt));
+        return any_has_said();
     }
     // What an origin said last, or nothing if the list may do without it.
     [[nodiscard]] std::optional<Gathered> instead_of(const Origin& origin) const {

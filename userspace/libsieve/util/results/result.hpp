@@ -2,7 +2,9 @@
 // Errors as values. Every public function that can fail returns a Result; none throws.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,7 +62,8 @@ struct Facts {
     std::string set{};
     std::vector<std::string> in_force{}; // the sets in force
     std::string path{};
-    std::vector<std::string> hooks{}; // the hooks to choose from
+    std::vector<std::string> hooks{};   // the hooks to choose from
+    std::optional<std::size_t> input{}; // which of several inputs is to blame; the first is 0
 };
 
 // `message` is one sentence for a person: where, what was found, what was expected.
