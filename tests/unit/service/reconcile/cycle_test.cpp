@@ -1386,6 +1386,39 @@ TEST_F(CycleTest, ASetThatGoesAwaitsASourceThatTheOtherDoesWithout) {
     EXPECT_EQ(in_force_entries("all"), 4U);
 }
 
+// Nobody knows what is in a folder that is not there. What the other sources are is known all the same.
+TEST_F(CycleTest, AFolderThatIsNotThereHidesNoOtherSource) {
+    done();
+    configuration.sets[0].name = "aa";
+    configuration.sets[0].sources.emplace_back(FolderSpec{files.path("lists/")});
+    configuration.interfaces[0].sets = {"aa", "b"};
+    ASSERT_TRUE(run({.on_failure = OnFailure::go_on}));
+    EXPECT_EQ(names_in_force(), (std::vector<std::string>{"a", "b"}));
+    EXPECT_TRUE(state.named("a"));
+    std::filesystem::create_directory(files.path("lists"));
+    files.feed("lists/more.txt", {"192.0.2.8"});
+    done({.on_failure = OnFailure::go_on});
+    EXPECT_EQ(names_in_force(), (std::vector<std::string>{"aa", "b"}));
+    EXPECT_EQ(in_force_entries("aa"), 2U);
+    // A folder that goes keeps no list from its set's next name, and a pattern does not either.
+    configuration.sets[0].sources.emplace_back(GlobSpec{files.path("others/*.txt")});
+    std::filesystem::create_directory(files.path("others"));
+    files.feed("others/some.txt", {"192.0.2.9"});
+    done({.on_failure = OnFailure::go_on});
+    for (const char* folder : {"lists", "others"}) std::filesystem::remove_all(files.path(folder));
+    configuration.sets[0].name = "ab";
+    configuration.interfaces[0].sets = {"ab", "b"};
+    done(remembering);
+    EXPECT_EQ(names_in_force(), (std::vector<std::string>{"ab", "b"}));
+    EXPECT_EQ(in_force_entries("ab"), 3U);
+    // Without one of its sources it is another set, whose action waits for its list.
+    SetConfiguration& set = configuration.sets[0];
+    set.sources.pop_back();
+    set.action = control::WantedAction{SIEVE_ACTION_PASS};
+    done(remembering);
+    EXPECT_NE(kernel.running.table.find("ab")->action, SIEVE_ACTION_PASS);
+}
+
 // Ids begin anew at each boot.
 TEST_F(CycleTest, AProgramOfAnotherBootIsNotTakenForOurs) {
     done();

@@ -68,6 +68,35 @@ TEST(Origins, AnotherUserIsAnotherOrigin) {
     EXPECT_EQ(origin_identity(HttpOrigin{"https://h/a", {.proxy = {"http://p"}, .user_agent = "x"}}), plain);
 }
 
+// A file server that is gone blocks whoever looks at a file.
+TEST(Origins, AFileIsKnownByItsPathAlone) {
+    const Files files;
+    files.feed("a.txt", {"192.0.2.1"});
+    std::filesystem::create_symlink(files.path("a.txt"), files.path("b.txt"));
+    const std::set<std::string> both{files.path("a.txt"), files.path("b.txt")};
+    EXPECT_EQ(source_identities({FileSpec{files.path("a.txt")}, FileSpec{files.path("b.txt")}}).known, both);
+}
+
+TEST(Origins, WhatCannotBeListedMayHaveWhatItHad) {
+    const SourceIdentities all = source_identities(
+        {FileSpec{"/x/a.txt"}, FolderSpec{"/nonexistent/lists/"}, GlobSpec{"/nonexistent/[ab]*/*.txt"},
+         CommandSpec{{"true"}, "no-such-user-here", {}}, BanSpec{}});
+    EXPECT_EQ(all.known,
+              (std::set<std::string>{"/x/a.txt", origin_identity(CommandOrigin{{"true"}}), "bans"}));
+    EXPECT_EQ(all.unlisted.size(), 2U);
+    for (const char* has : {"/x/a.txt", "bans", "/nonexistent/lists/a", "/nonexistent/b7/a.txt"})
+        EXPECT_TRUE(all.may_have(has)) << has;
+    for (const char* has_not : {"/x/b.txt", "/nonexistent/lists/a/b", "/nonexistent/c/a.txt",
+                                "/nonexistent/b7/a", "/nonexistent/b7/c/a.txt", "http://h/a"})
+        EXPECT_FALSE(all.may_have(has_not)) << has_not;
+    std::set<std::string> then = all.known;
+    EXPECT_FALSE(all.may_be(then)) << "there may have been no folder yet";
+    then.insert({"/nonexistent/lists/a", "/nonexistent/lists/b", "/nonexistent/a/a.txt"});
+    EXPECT_TRUE(all.may_be(then));
+    then.insert("/x/b.txt");
+    EXPECT_FALSE(all.may_be(then));
+}
+
 TEST(Origins, AnUnknownUserIsAnError) {
     expect_error(origins_of({CommandSpec{{"true"}, "no-such-user-here", {}}}), ErrorKind::bad_input);
 }

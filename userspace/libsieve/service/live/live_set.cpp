@@ -475,9 +475,12 @@ void LiveSet::put_in_force(LiveChange& report) {
 // The sources that the list is of now.
 std::vector<SourceProvenance> LiveSet::sources_now() const {
     if (!sources_said_) return sources_;
+    const SourceIdentities now = source_identities(options_.set.sources);
+    std::set<std::string> all = now.known;
+    for (const SourceProvenance& source : sources_) // of a folder that went
+        if (now.may_have(source.source)) all.insert(source.source);
     std::vector<SourceProvenance> sources;
-    for (const std::string& source : source_identities(options_.set.sources))
-        sources.push_back({.source = source});
+    for (const std::string& source : all) sources.push_back({.source = source});
     return sources;
 }
 

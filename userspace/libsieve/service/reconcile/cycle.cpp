@@ -68,10 +68,11 @@ std::map<std::string, std::set<std::string>>
 replaced_by(const SetConfiguration& set, const std::map<std::string, std::set<std::string>>& left) {
     std::map<std::string, std::set<std::string>> replaced;
     if (left.empty()) return replaced;
-    const std::set<std::string> now = source_identities(set.sources);
+    const SourceIdentities now = source_identities(set.sources);
     for (const auto& [name, sources] : left) {
         std::set<std::string> shared;
-        std::ranges::set_intersection(sources, now, std::inserter(shared, shared.end()));
+        std::ranges::copy_if(sources, std::inserter(shared, shared.end()),
+                             [&](const std::string& one) { return now.may_have(one); });
         if (shared.empty()) continue;
         replaced.emplace(live::range_set_name(name), shared);
         replaced.emplace(name, std::move(shared));

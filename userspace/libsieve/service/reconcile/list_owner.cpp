@@ -21,9 +21,9 @@ namespace sieve::service {
 namespace {
 
 // As a record names them, exceptions among them.
-std::set<std::string> sources_now(const SetConfiguration& set) {
-    std::set<std::string> all = source_identities(set.sources);
-    if (!all.empty() && !set.feed.except.empty()) all.insert(exceptions_identity(set.feed.except));
+SourceIdentities sources_now(const SetConfiguration& set) {
+    SourceIdentities all = source_identities(set.sources);
+    if (!all.empty() && !set.feed.except.empty()) all.known.insert(exceptions_identity(set.feed.except));
     return all;
 }
 
@@ -48,10 +48,10 @@ class FreeLists {
     // The one that had the set's sources, of which the set's options may make the same filter. Without such
     // options, it is built anew.
     [[nodiscard]] std::optional<std::string> take_for(const SetConfiguration& set, bool same_options) {
-        const std::set<std::string> sources = sources_now(set);
+        const SourceIdentities sources = sources_now(set);
         std::vector<std::string> found;
         for (const auto& [name, record] : free_) {
-            const bool fits = !taken_.contains(name) && identities_of(record.sources) == sources &&
+            const bool fits = !taken_.contains(name) && sources.may_be(identities_of(record.sources)) &&
                               (!same_options || record.build == digest_of(build_text(set)));
             // Only a set that changes in place knows what its image lacks.
             if (fits && (live::is_live(set) || !live::has_changed_since_image(state_, name, record)))
@@ -83,10 +83,10 @@ class FreeLists {
         return name;
     }
     static bool shares_no_source(const SetRecord& record, const SetConfiguration& set) {
-        const std::set<std::string> then = identities_of(record.sources);
-        const std::set<std::string> now = sources_now(set);
-        return !now.empty() &&
-               std::ranges::none_of(now, [&](const std::string& source) { return then.contains(source); });
+        const SourceIdentities now = sources_now(set);
+        return !now.empty() && std::ranges::none_of(record.sources, [&](const SourceProvenance& source) {
+            return now.may_have(source.source);
+        });
     }
 
     const Configuration& configuration_;
@@ -123,9 +123,9 @@ bool move_all_of(const SetConfiguration& set, const std::string& from, const std
 } // namespace
 
 bool is_of_other_sources(const SetRecord& record, const SetConfiguration& set) {
-    const std::set<std::string> now = source_identities(set.sources);
+    const SourceIdentities now = source_identities(set.sources);
     return !now.empty() && std::ranges::any_of(record.sources, [&](const SourceProvenance& source) {
-        return source.source != record.exceptions && !now.contains(source.source);
+        return source.source != record.exceptions && !now.may_have(source.source);
     });
 }
 

@@ -13,7 +13,8 @@
 namespace sieve::service {
 
 // Whether the list came from a source that the set no longer has. False where its sources, then or now, are
-// unknown. With other exceptions it is a list of the same sources.
+// unknown; a file of a folder that cannot be looked at may be there. With other exceptions it is a list of
+// the same sources.
 [[nodiscard]] bool is_of_other_sources(const SetRecord& record, const SetConfiguration& set);
 
 // Gives each set that has no list of its own sources the one of the set that had these sources before and has

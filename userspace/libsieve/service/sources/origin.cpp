@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/sources/origin.hpp"
 
+#include <fnmatch.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -115,6 +117,21 @@ class Collector {
     std::set<std::pair<dev_t, ino_t>> files_;
 };
 
+// Whether the file is where the source's files are.
+bool would_list(const FolderSpec& folder, const std::string& identity) {
+    const std::string path = printable(folder.path);
+    return identity.starts_with(path) && identity.find('/', path.size()) == std::string::npos;
+}
+bool would_list(const GlobSpec& glob, const std::string& identity) {
+    return ::fnmatch(glob.pattern.c_str(), identity.c_str(), FNM_PATHNAME | FNM_PERIOD) == 0;
+}
+bool would_list(const auto&, const std::string&) {
+    return false;
+}
+bool may_list(const SourceSpec& source, const std::string& identity) {
+    return std::visit([&](const auto& one) { return would_list(one, identity); }, source);
+}
+
 } // namespace
 
 Result<std::vector<Origin>> origins_of(const std::vector<SourceSpec>& sources) {
@@ -124,13 +141,34 @@ Result<std::vector<Origin>> origins_of(const std::vector<SourceSpec>& sources) {
     return collector.take();
 }
 
-std::set<std::string> source_identities(const std::vector<SourceSpec>& sources) {
-    const Result<std::vector<Origin>> origins = origins_of(sources);
-    if (!origins) return {};
-    std::set<std::string> all;
-    for (const Origin& origin : *origins) all.insert(origin_identity(origin));
-    for (const SourceSpec& source : sources)
-        if (is_stream(source)) all.insert(source_name(source));
+bool SourceIdentities::may_have(const std::string& identity) const {
+    return known.contains(identity) ||
+           std::ranges::any_of(unlisted, [&](const SourceSpec& one) { return may_list(one, identity); });
+}
+
+bool SourceIdentities::may_be(const std::set<std::string>& identities) const {
+    return std::ranges::includes(identities, known) &&
+           std::ranges::all_of(identities, [&](const std::string& one) { return may_have(one); }) &&
+           std::ranges::all_of(unlisted, [&](const SourceSpec& source) {
+               return std::ranges::any_of(identities,
+                                          [&](const std::string& one) { return may_list(source, one); });
+           });
+}
+
+SourceIdentities source_identities(const std::vector<SourceSpec>& sources) {
+    SourceIdentities all;
+    Collector collector;
+    for (const SourceSpec& source : sources) {
+        if (is_stream(source))
+            all.known.insert(source_name(source));
+        else if (const auto* file = std::get_if<FileSpec>(&source))
+            all.known.insert(origin_identity(FileOrigin{file->path}));
+        else if (const auto* command = std::get_if<CommandSpec>(&source)) // without its user
+            all.known.insert(origin_identity(CommandOrigin{command->arguments}));
+        else if (!std::visit([&](const auto& one) { return collector.add(one); }, source))
+            all.unlisted.push_back(source);
+    }
+    for (const Origin& origin : collector.take()) all.known.insert(origin_identity(origin));
     return all;
 }
 

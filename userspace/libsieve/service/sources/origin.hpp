@@ -52,9 +52,24 @@ using Origin = std::variant<FileOrigin, HttpOrigin, CommandOrigin, OpenOrigin>;
 // Tells one origin from another in provenance. Shows no credentials, but changes with them.
 [[nodiscard]] std::string origin_identity(const Origin& origin);
 
-// The identities of what these sources stand for now, with those of streams. None where a folder or a user
-// cannot be looked at.
-[[nodiscard]] std::set<std::string> source_identities(const std::vector<SourceSpec>& sources);
+// What sources stand for, by identity.
+struct SourceIdentities {
+    std::set<std::string> known{};      // streams, too
+    std::vector<SourceSpec> unlisted{}; // folders and patterns that cannot be looked at
+
+    [[nodiscard]] bool empty() const { return known.empty() && unlisted.empty(); }
+    // Whether they have this one, as far as can be known: a file may be one of those that cannot be looked
+    // at.
+    [[nodiscard]] bool may_have(const std::string& identity) const;
+    // Whether they are just these, likewise. What cannot be looked at has one of them at least.
+    [[nodiscard]] bool may_be(const std::set<std::string>& identities) const;
+
+    [[nodiscard]] friend bool operator==(const SourceIdentities&, const SourceIdentities&) = default;
+};
+
+// The identities of what these sources stand for now. A file that a source names is not looked at, so it may
+// be there by two names.
+[[nodiscard]] SourceIdentities source_identities(const std::vector<SourceSpec>& sources);
 
 // The identity of the file of exceptions at that path; empty where there is none.
 [[nodiscard]] std::string exceptions_identity(const std::string& path);
