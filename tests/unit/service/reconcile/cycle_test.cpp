@@ -1417,6 +1417,13 @@ TEST_F(CycleTest, AFolderThatIsNotThereHidesNoOtherSource) {
     set.action = control::WantedAction{SIEVE_ACTION_PASS};
     done(remembering);
     EXPECT_NE(kernel.running.table.find("ab")->action, SIEVE_ACTION_PASS);
+    // So it is with a folder that is not there, or that is empty.
+    for (int i = 0; i < 2; i++) {
+        set.sources = {FolderSpec{files.path("friends/")}};
+        done(remembering);
+        EXPECT_NE(kernel.running.table.find("ab")->action, SIEVE_ACTION_PASS);
+        std::filesystem::create_directory(files.path("friends"));
+    }
 }
 
 // Ids begin anew at each boot.

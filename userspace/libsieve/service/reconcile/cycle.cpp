@@ -82,18 +82,22 @@ replaced_by(const SetConfiguration& set, const std::map<std::string, std::set<st
 
 // Those of which a source has not answered this set yet: what it said is on their lists alone.
 std::set<std::string> lacking(const SetSurvey& survey) {
-    std::vector<SourceProvenance> answered;
-    if (survey.changed())
-        answered = survey.examined->read->known.sources;
-    else if (survey.before())
-        answered = survey.before()->sources;
-    // Of a set that changes in place, no list as a whole is known.
-    if (!live::is_live(*survey.set))
-        std::erase_if(answered, [](const SourceProvenance& source) { return source.digest.empty(); });
-    const std::set<std::string> has = identities_of(answered);
     std::set<std::string> lacking;
-    for (const auto& [former, sources] : survey.replaces)
-        if (!std::ranges::includes(has, sources)) lacking.insert(former);
+    if (survey.replaces.empty()) return lacking;
+    const bool is_live = live::is_live(*survey.set); // no digest of its sources is known
+    const bool is_read = survey.asked && survey.examined && !survey.error;
+    std::vector<SourceProvenance> sources;
+    if (survey.changed())
+        sources = survey.examined->read->known.sources;
+    else if (survey.before())
+        sources = survey.before()->sources;
+    const auto has_answered = [&](const std::string& source) {
+        const auto found = std::ranges::find(sources, source, &SourceProvenance::source);
+        if (found == sources.end()) return is_read; // a file by another name
+        return is_live || !found->digest.empty();
+    };
+    for (const auto& [former, shared] : survey.replaces)
+        if (!std::ranges::all_of(shared, has_answered)) lacking.insert(former);
     return lacking;
 }
 

@@ -99,6 +99,7 @@ class Collector {
     Status add(const CrowdsecSpec&) { return {}; }
     Status add(const BanSpec&) { return {}; }
 
+    [[nodiscard]] std::size_t size() const { return origins_.size(); }
     [[nodiscard]] std::vector<Origin> take() { return std::move(origins_); }
 
   private:
@@ -159,13 +160,15 @@ SourceIdentities source_identities(const std::vector<SourceSpec>& sources) {
     SourceIdentities all;
     Collector collector;
     for (const SourceSpec& source : sources) {
+        const std::size_t before = collector.size();
         if (is_stream(source))
             all.known.insert(source_name(source));
         else if (const auto* file = std::get_if<FileSpec>(&source))
             all.known.insert(origin_identity(FileOrigin{file->path}));
         else if (const auto* command = std::get_if<CommandSpec>(&source)) // without its user
             all.known.insert(origin_identity(CommandOrigin{command->arguments}));
-        else if (!std::visit([&](const auto& one) { return collector.add(one); }, source))
+        else if (!std::visit([&](const auto& one) { return collector.add(one); }, source) ||
+                 collector.size() == before)
             all.unlisted.push_back(source);
     }
     for (const Origin& origin : collector.take()) all.known.insert(origin_identity(origin));

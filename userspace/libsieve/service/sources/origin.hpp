@@ -55,13 +55,12 @@ using Origin = std::variant<FileOrigin, HttpOrigin, CommandOrigin, OpenOrigin>;
 // What sources stand for, by identity.
 struct SourceIdentities {
     std::set<std::string> known{};      // streams, too
-    std::vector<SourceSpec> unlisted{}; // folders and patterns that cannot be looked at
+    std::vector<SourceSpec> unlisted{}; // folders and patterns of which no file can be seen
 
     [[nodiscard]] bool empty() const { return known.empty() && unlisted.empty(); }
-    // Whether they have this one, as far as can be known: a file may be one of those that cannot be looked
-    // at.
+    // Whether they have this one, as far as can be known: a file may be one of those that cannot be seen.
     [[nodiscard]] bool may_have(const std::string& identity) const;
-    // Whether they are just these, likewise. What cannot be looked at has one of them at least.
+    // Whether they are just these, likewise. Where no file can be seen, there is one of them at least.
     [[nodiscard]] bool may_be(const std::set<std::string>& identities) const;
 
     [[nodiscard]] friend bool operator==(const SourceIdentities&, const SourceIdentities&) = default;
