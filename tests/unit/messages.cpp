@@ -101,6 +101,7 @@ std::string as_always(std::string message) {
         {std::regex(literally(fs::temp_directory_path() / "") + R"([^/:;,"`'() \n]+)"), "DIR"},
         {std::regex("/proc/self/fd/[0-9]+"), "/proc/self/fd/N"},
         {std::regex(R"(\b[0-9a-f]{16}([0-9a-f]{16})?\b)"), "HEX"}, // identities and checksums of images
+        {std::regex("\\bprocess " + std::to_string(::getpid()) + "\\b"), "process OURS"},
         {std::regex("\\(owner " + std::to_string(::geteuid()) + ","), "(owner OURS,"},
         // What other libraries say and how well they pack depends on their version.
         {std::regex(R"(\[json\.exception\..*|Error while parsing .*)"), "..."},

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/state/ban_ledger.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -267,6 +270,25 @@ TEST_F(BanLedgerTest, TakesOverThatOfAnotherName) {
     expect_error(ledger.take_over("other"), ErrorKind::kernel_refused);
     EXPECT_EQ(banned(), std::vector<std::string>{"192.0.2.1"});
     EXPECT_TRUE(std::filesystem::exists(ban_ledger_path(state, "other")));
+}
+
+// Somebody stopped a process that has the lock. Set after set would wait for it, and the daemon with them.
+TEST_F(BanLedgerTest, WaitsForNobodyForEver) {
+    const std::vector<BanChange> many(2000, added("192.0.2.1", live::never, std::string(200, 'r')));
+    ASSERT_TRUE(ledger.append(many));
+    ASSERT_TRUE(BanLedger(state, "other").append({added("192.0.2.2")}));
+    const std::string before = bytes();
+    const UniqueFd folder(::open(ban_folder(state).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    ASSERT_EQ(::flock(folder.get(), LOCK_EX), 0);
+    BanLedger hurried(state, "block", std::chrono::milliseconds(0));
+    expect_error(hurried.append({added("192.0.2.3")}), ErrorKind::busy);
+    expect_error(hurried.tidy(at_second(10)), ErrorKind::busy);
+    expect_error(BanLedger(state, "new", std::chrono::milliseconds(0)).take_over("other"), ErrorKind::busy);
+    EXPECT_EQ(bytes(), before);
+    EXPECT_EQ(banned(), Texts{"192.0.2.1"}) << "reading needs no lock";
+    ASSERT_EQ(::flock(folder.get(), LOCK_UN), 0);
+    ASSERT_TRUE(hurried.append({added("192.0.2.3")}));
+    EXPECT_EQ(banned(), (Texts{"192.0.2.1", "192.0.2.3"}));
 }
 
 TEST_F(BanLedgerTest, TakesManyWritersAtOnce) {

@@ -4,10 +4,14 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
+#include <fstream>
+#include <sstream>
+#include <thread>
 #include <utility>
 
 #include <fmt/core.h>
@@ -25,8 +29,29 @@ constexpr std::uint32_t change_record = 1;
 // Less is not worth the writing.
 constexpr std::uint64_t small_ledger = std::uint64_t{256} << 10;
 
+constexpr std::chrono::milliseconds pause{5}; // between two tries to take the lock
+
 tl::unexpected<Error> fault(const std::string& path, const std::string& what, int error) {
     return kernel_refused(fmt::format("{}: {}: {}", printable(path), what, errno_text(error)));
+}
+
+// "process 123", by the kernel's list of locks, with lines such as
+//
+//     1: FLOCK  ADVISORY  WRITE 123 08:01:4711 0 EOF
+std::string holder_of(int folder) {
+    struct stat info {};
+    if (::fstat(folder, &info) == 0) {
+        const std::string locked =
+            fmt::format("{:02x}:{:02x}:{}", major(info.st_dev), minor(info.st_dev), info.st_ino);
+        std::ifstream locks("/proc/locks");
+        for (std::string line; std::getline(locks, line);) {
+            std::istringstream words(line);
+            std::string number, kind, strength, access, process, file;
+            words >> number >> kind >> strength >> access >> process >> file;
+            if (kind == "FLOCK" && file == locked) return "process " + process;
+        }
+    }
+    return "another process";
 }
 
 } // namespace
@@ -40,6 +65,8 @@ std::string ban_ledger_path(const std::string& state, const std::string& set) {
 }
 
 Result<UniqueFd> BanLedger::lock() {
+    using Clock = std::chrono::steady_clock;
+    const auto deadline = Clock::now() + patience_;
     SIEVE_TRY(check_owner(state_));
     if (::mkdir(folder_.c_str(), 0700) == 0) {
         const UniqueFd state(::open(state_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -49,8 +76,15 @@ Result<UniqueFd> BanLedger::lock() {
     }
     UniqueFd folder(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!folder) return fault(folder_, "cannot be opened", errno);
-    while (::flock(folder.get(), LOCK_EX) != 0)
-        if (errno != EINTR) return fault(folder_, "cannot be locked", errno);
+    while (::flock(folder.get(), LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR) return fault(folder_, "cannot be locked", errno);
+        if (Clock::now() >= deadline)
+            return failure(ErrorKind::busy,
+                           fmt::format("{}: {} has held its lock for over {} s; wait for it or end it",
+                                       printable(folder_), holder_of(folder.get()),
+                                       std::chrono::duration_cast<std::chrono::seconds>(patience_).count()));
+        std::this_thread::sleep_for(pause); // flock has no time limit
+    }
     return folder;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // The bans of a set on the disk: a file of changes (lists/record_log.hpp), STATE/bans/SET. Whoever changes it
-// holds the lock of that folder; whoever reads it needs none. The daemon and a command may both write.
+// holds the lock of that folder, of all sets, and whoever wants it waits for a while only: its holder may
+// have been stopped. Whoever reads needs no lock. The daemon and a command may both write.
 //
 //     append()   a whole change, on the disk when it returns, or an error and the ledger as it was
 //     read()     what came since the last read
@@ -12,6 +13,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -31,8 +33,11 @@ namespace sieve::service {
 
 class BanLedger {
   public:
-    BanLedger(const std::string& state, const std::string& set)
-        : state_(state), folder_(ban_folder(state)), path_(ban_ledger_path(state, set)) {}
+    // `patience`: how long another holder of the lock is waited for.
+    BanLedger(const std::string& state, const std::string& set,
+              std::chrono::milliseconds patience = std::chrono::seconds(10))
+        : state_(state), folder_(ban_folder(state)), path_(ban_ledger_path(state, set)), patience_(patience) {
+    }
 
     // A place in the ledger.
     struct Mark {
@@ -44,7 +49,8 @@ class BanLedger {
     };
 
     // Errors: bad_input for a ledger that is damaged, and for a state directory that others may write to:
-    // they could lift every ban; kernel_refused for a ledger that cannot be written.
+    // they could lift every ban; kernel_refused for a ledger that cannot be written; busy, as of all that
+    // change a ledger, while another process holds the lock. Nothing was changed.
     [[nodiscard]] Status append(const std::vector<live::BanChange>& changes);
 
     // Calls `visit` for each change since the last read, or for all of them. Returns whether it was all: the
@@ -71,6 +77,7 @@ class BanLedger {
     std::string state_;
     std::string folder_;
     std::string path_;
+    std::chrono::milliseconds patience_;
     std::optional<RecordLog> log_;
     ino_t inode_ = 0;
 };
