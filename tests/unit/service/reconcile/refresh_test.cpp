@@ -652,6 +652,31 @@ TEST_F(RefreshOfSeveral, OtherWordsForTheSameListAreKept) {
               (std::vector<std::string>{"192.0.2.1", "192.0.2.12", "192.0.2.13", "192.0.2.2"}));
 }
 
+// The process ends before the record has it.
+TEST_F(RefreshOfSeveral, OtherWordsThatNoRecordHasReplaceNoCopy) {
+    printed["one"] = "# an hour later\n192.0.2.11\n";
+    EXPECT_TRUE(examined().provenance_changed);
+    printed = {{"two", "192.0.2.13\n"}};
+    EXPECT_EQ(list_of(refreshed()),
+              (std::vector<std::string>{"192.0.2.1", "192.0.2.11", "192.0.2.13", "192.0.2.2"}));
+}
+
+TEST_F(RefreshOfSeveral, CopiesDoNotPileUp) {
+    const auto copies = [&] {
+        int count = 0;
+        for (const auto& entry : std::filesystem::directory_iterator(files.path("state") + "/sets/bad"))
+            count += entry.path().string().find(".source-") != std::string::npos ? 1 : 0;
+        return count;
+    };
+    EXPECT_EQ(copies(), 2);
+    for (int hour = 0; hour < 3; hour++) {
+        printed["one"] = fmt::format("# hour {}\n192.0.2.11\n", hour);
+        const SetRecord record = *examined().before;
+        EXPECT_LE(copies(), 3);
+        ASSERT_TRUE(state.commit(set.name, record));
+    }
+}
+
 TEST_F(RefreshOfSeveral, OtherOptionsAreBuiltOfWhatWasSaidLast) {
     printed.erase("one");
     set.feed.build.bits_per_key = 20;
@@ -662,8 +687,9 @@ TEST_F(RefreshOfSeveral, OtherOptionsAreBuiltOfWhatWasSaidLast) {
 }
 
 TEST_F(RefreshOfSeveral, WhatIsDamagedIsNotMadeUp) {
-    const std::string kept =
-        fmt::format("{}/sets/bad/{}.source-1", files.path("state"), state.read("bad", {})->identity);
+    const SetRecord record = state.read("bad", {}).value();
+    const std::string kept = fmt::format("{}/sets/bad/{}.source-{}", files.path("state"), record.identity,
+                                         record.sources.at(1).digest);
     ASSERT_TRUE(std::filesystem::exists(kept));
     std::ofstream(kept, std::ios::trunc) << "192.0.2.99\n";
     printed.erase("one");

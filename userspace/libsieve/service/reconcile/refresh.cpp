@@ -152,18 +152,21 @@ std::optional<KeptContent> kept_content(const std::string& set, const SetRecord&
                                         const StateDirectory& state, const std::string& origin) {
     const auto found = std::ranges::find(record.sources, origin, &SourceProvenance::source);
     if (found == record.sources.end()) return std::nullopt;
-    const auto place = static_cast<std::size_t>(found - record.sources.begin());
-    Result<UniqueFd> content = state.open_source(set, record.identity, place);
+    Result<UniqueFd> content = state.open_source(set, record.identity, found->digest);
     if (!content) return std::nullopt;
     return KeptContent{std::move(*content), *found};
 }
 
-// For the visits to come. What cannot be written is asked for again, as if it had never been kept.
+// For the visits to come. What cannot be written is asked for again, as if it had never been kept. What the
+// record has stays until the next visit, since these sources may never come into the record.
 void keep_contents(const std::string& set, const std::string& identity, const SourceVisit& visit,
-                   const StateDirectory& state) {
+                   const std::vector<SourceProvenance>& sources, const StateDirectory& state) {
+    std::set<std::string> digests;
+    for (const SourceProvenance& source : sources) digests.insert(source.digest);
     for (std::size_t place = 0; place < visit.contents.size(); place++)
         if (visit.contents[place])
-            (void)state.keep_source(set, identity, place, visit.contents[place]->get());
+            (void)state.keep_source(set, identity, sources[place].digest, visit.contents[place]->get());
+    state.forget_sources_but(set, identity, std::move(digests));
 }
 
 } // namespace
@@ -225,7 +228,7 @@ tl::expected<Examined, GatherFailure> examine(const SetConfiguration& set, const
         examined.provenance_changed = !same_sources(examined.before->sources, unchanged->known.sources);
         examined.before->sources = std::move(unchanged->known.sources);
         examined.behind = std::move(unchanged->visit.behind);
-        keep_contents(set.name, examined.before->identity, unchanged->visit, state);
+        keep_contents(set.name, examined.before->identity, unchanged->visit, examined.before->sources, state);
         examined.before->exceptions = exceptions_identity(set.feed.except);
         return examined;
     }
@@ -291,7 +294,7 @@ Result<SetRecord> build_image(const SetConfiguration& set, const Examined& exami
     record.sources = read.known.sources;
     record.exceptions = exceptions_identity(set.feed.except);
     SIEVE_TRY(state.stage(set.name, built->image, read.list ? read.records.get() : -1, built->exact));
-    keep_contents(set.name, record.identity, read.visit, state);
+    keep_contents(set.name, record.identity, read.visit, record.sources, state);
     return record;
 }
 

@@ -230,7 +230,8 @@ Status write_json(const std::string& path, const json& value) {
     return write_output(path, text_of(value), json_output, Replace::own);
 }
 
-bool is_identity(const std::string& text) {
+// An identity or a digest: a file's name may have it.
+bool is_hexadecimal(const std::string& text) {
     return text.size() == 32 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
@@ -238,7 +239,7 @@ bool is_identity(const std::string& text) {
 std::optional<SetRecord> record_of(const std::string& text) {
     try {
         SetRecord record = parse_json(text).get<SetRecord>();
-        if (!is_identity(record.identity)) return std::nullopt;
+        if (!is_hexadecimal(record.identity)) return std::nullopt;
         return record;
     } catch (const json::exception&) {
         return std::nullopt;
@@ -672,23 +673,40 @@ Result<std::vector<sieve_key>> StateDirectory::exact_keys(const std::string& set
 }
 
 std::string StateDirectory::source_path(const std::string& set, const std::string& identity,
-                                        std::size_t place) const {
-    return file_of(set, identity, fmt::format(".source-{}", place).c_str());
+                                        const std::string& digest) const {
+    return file_of(set, identity, (".source-" + digest).c_str());
 }
 
 Result<UniqueFd> StateDirectory::open_source(const std::string& set, const std::string& identity,
-                                             std::size_t place) const {
-    return open_file(source_path(set, identity, place));
+                                             const std::string& digest) const {
+    if (!is_hexadecimal(digest)) return bad_input("nothing is kept without a digest");
+    return open_file(source_path(set, identity, digest));
 }
 
-Status StateDirectory::keep_source(const std::string& set, const std::string& identity, std::size_t place,
-                                   int content) const {
-    const std::string path = source_path(set, identity, place);
+Status StateDirectory::keep_source(const std::string& set, const std::string& identity,
+                                   const std::string& digest, int content) const {
+    const std::string path = source_path(set, identity, digest);
     Status kept = copy_file(content, path + ".new");
     std::error_code error;
     if (kept) std::filesystem::rename(path + ".new", path, error);
     if (!kept || error) std::filesystem::remove(path + ".new", error);
     return kept;
+}
+
+void StateDirectory::forget_sources_but(const std::string& set, const std::string& identity,
+                                        std::set<std::string> digests) const {
+    if (const std::optional<SetRecord> record = named(set))
+        for (const SourceProvenance& source : record->sources) digests.insert(source.digest);
+    std::set<std::string> kept;
+    for (const std::string& digest : digests) kept.insert(source_path(set, identity, digest));
+    const std::string all = source_path(set, identity, {});
+    std::error_code error;
+    std::vector<std::string> others;
+    for (const auto& entry :
+         std::filesystem::directory_iterator(std::filesystem::path(all).parent_path(), error))
+        if (const std::string path = entry.path().string(); path.starts_with(all) && !kept.contains(path))
+            others.push_back(path);
+    for (const std::string& other : others) std::filesystem::remove(other, error);
 }
 
 Status StateDirectory::stage(const std::string& set, Image& image, int list,
@@ -789,7 +807,7 @@ Status StateDirectory::complete_commit(const std::string& root) const {
             records.clear();
         }
     const bool whole = std::ranges::all_of(records, [this](const auto& one) {
-        return is_identity(one.second.identity) && has_files_of(one.first, one.second);
+        return is_hexadecimal(one.second.identity) && has_files_of(one.first, one.second);
     });
     if (whole)
         for (const auto& [set, record] : records) SIEVE_TRY(put_record(set, record));

@@ -7,7 +7,7 @@
 //     sets/NAME/record.json    which image is the last good one, and its provenance
 //     sets/NAME/ID.sieve       that image; ID is its identity
 //     sets/NAME/ID.list        its list, parsed (list_file.hpp); none if a source was the image
-//     sets/NAME/ID.source-N    what a server or a command said, of a set that has other sources, too
+//     sets/NAME/ID.source-DIGEST  what a server or a command said, of a set that has other sources, too
 //     sets/NAME/ID.exact       the keys that verify its matches (exact_file.hpp), if they are to be verified
 //     hooks.json               the hooks that the service put tables on
 //     together.json            records that are being committed together
@@ -169,12 +169,15 @@ class StateDirectory {
     // -1; `exact` are the keys for verification, if any.
     [[nodiscard]] Status stage(const std::string& set, Image& image, int list,
                                std::span<const sieve_key> exact) const;
-    // What came of the source in that place of the record's sources, for an image that is staged or the last
-    // good one. The record has its digest.
-    [[nodiscard]] Status keep_source(const std::string& set, const std::string& identity, std::size_t place,
-                                     int content) const;
+    // What came of a source, for an image that is staged or the last good one: by its digest, which the
+    // record has as soon as it is the last good content.
+    [[nodiscard]] Status keep_source(const std::string& set, const std::string& identity,
+                                     const std::string& digest, int content) const;
     [[nodiscard]] Result<UniqueFd> open_source(const std::string& set, const std::string& identity,
-                                               std::size_t place) const;
+                                               const std::string& digest) const;
+    // Removes what is kept so for the image, but for these and what the set's record has.
+    void forget_sources_but(const std::string& set, const std::string& identity,
+                            std::set<std::string> digests) const;
     // Makes the record the last good one, and removes the files of all others, but for what is staged.
     [[nodiscard]] Status commit(const std::string& set, const SetRecord& record) const;
     // The same for several sets at once: after a crash, open() finds all of these records or none.
@@ -237,7 +240,7 @@ class StateDirectory {
     [[nodiscard]] std::vector<std::string> roots() const; // that can be read: the directory, the spare folder
     [[nodiscard]] std::string root_with(const std::string& set, const std::string& identity) const;
     [[nodiscard]] std::string source_path(const std::string& set, const std::string& identity,
-                                          std::size_t place) const;
+                                          const std::string& digest) const;
     [[nodiscard]] std::string file_of(const std::string& set, const std::string& identity,
                                       const char* kind) const;
     void remove_unnamed(const std::string& set, const std::string& identity) const;
