@@ -432,6 +432,54 @@ TEST_F(StateDirectoryTest, AnImageThatIsStagedInTheSpareFolderKeepsItsTrouble) {
     EXPECT_TRUE(std::filesystem::exists(path + "/sets/bad/record.json"));
 }
 
+// The record before comes home meanwhile, or is written there.
+TEST_F(StateDirectoryTest, AnImageThatIsStagedInTheSpareFolderOutlastsTheRecordBefore) {
+    const std::string spare = files.path("run") + "/spare";
+    const StateDirectory state = open(spare);
+    const auto staged_there = [&](const std::string& entry, std::int64_t built_at) {
+        std::filesystem::rename(path + "/sets", path + "/away");
+        std::ofstream(path + "/sets") << "in the way";
+        SetRecord record = stage(state, "bad", {entry});
+        record.built_at = built_at;
+        if (built_at == 1) EXPECT_TRUE(state.commit("bad", record));
+        if (built_at == 1) record = stage(state, "bad", {"192.0.2.99"});
+        record.built_at = built_at + 1;
+        std::filesystem::remove(path + "/sets");
+        std::filesystem::rename(path + "/away", path + "/sets");
+        return record;
+    };
+    const SetRecord second = staged_there("192.0.2.1", 1);
+    state.mend();
+    EXPECT_TRUE(state.trouble()) << "something is staged there";
+    EXPECT_TRUE(std::filesystem::exists(path + "/sets/bad/record.json"));
+    EXPECT_FALSE(std::filesystem::exists(spare + "/sets/bad/record.json"));
+    ASSERT_TRUE(state.commit("bad", second));
+    EXPECT_EQ(state.read("bad", remark())->identity, second.identity);
+    state.mend();
+    EXPECT_FALSE(state.trouble()) << *state.trouble();
+    const SetRecord third = staged_there("192.0.2.3", 3);
+    ASSERT_TRUE(state.commit("bad", second)); // with another action
+    ASSERT_TRUE(state.commit("bad", third));
+    EXPECT_EQ(state.read("bad", remark())->identity, third.identity);
+    state.mend();
+    EXPECT_FALSE(state.trouble()) << *state.trouble();
+    EXPECT_TRUE(std::filesystem::is_empty(spare + "/sets"));
+    EXPECT_TRUE(remarks.empty()) << remarks[0];
+}
+
+// They may be large, and what is there comes home as a whole or not at all.
+TEST_F(StateDirectoryTest, ASpareFolderTakesNoContentsOfSources) {
+    const std::string spare = files.path("run") + "/spare";
+    const StateDirectory state = open(spare);
+    std::filesystem::remove_all(path + "/sets");
+    std::ofstream(path + "/sets") << "in the way";
+    const SetRecord bad = keep(state, "bad", {"192.0.2.1"});
+    const UniqueFd content(::memfd_create("content", MFD_CLOEXEC));
+    EXPECT_FALSE(state.keep_source("bad", bad.identity, bad.identity, content.get()));
+    for (const auto& entry : std::filesystem::directory_iterator(spare + "/sets/bad"))
+        EXPECT_EQ(entry.path().string().find(".source-"), std::string::npos) << entry.path();
+}
+
 // The newer one of two records counts, whichever folder it is in.
 TEST_F(StateDirectoryTest, AnOlderRecordInTheSpareFolderCountsForNothing) {
     const std::string spare = files.path("run") + "/spare";

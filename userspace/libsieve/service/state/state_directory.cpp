@@ -481,14 +481,15 @@ void StateDirectory::mend() const {
         is_left = !noted || !keep_hooks(*noted) || ::access(path.c_str(), F_OK) == 0;
     }
     for (const std::string& set : sets) {
-        // What a refresh has staged there comes with its record, and the trouble that it noted stays until
-        // then.
-        if (!record_in(spare, set) && !std::filesystem::is_empty(folder_in(spare, set), error))
-            is_left = true;
         if (Status home = bring_home(set); !home) {
             note_trouble(std::move(home.error().message));
             is_left = true;
         }
+        // What a refresh has staged there comes with its record, and the trouble that it noted stays until
+        // then.
+        const std::string folder = folder_in(spare, set);
+        if (std::filesystem::exists(folder, error) && !std::filesystem::is_empty(folder, error))
+            is_left = true;
     }
     if (!is_left) note_trouble(std::nullopt);
 }
@@ -500,7 +501,9 @@ Status StateDirectory::bring_home(const std::string& set) const {
     const std::optional<SetRecord> at_home = record_in(path_, set);
     std::error_code error;
     if (!record || (at_home && at_home->built_at > record->built_at)) {
-        if (record) std::filesystem::remove_all(from, error);
+        if (!record) return {};
+        std::filesystem::remove(from + "/record.json", error);
+        remove_unnamed(set, {});
         return {};
     }
     std::vector<std::string> names;
@@ -519,7 +522,8 @@ Status StateDirectory::bring_home(const std::string& set) const {
         }
     }
     SIEVE_TRY(write_json(to + "/record.json", *record));
-    std::filesystem::remove_all(from, error);
+    std::filesystem::remove(from + "/record.json", error);
+    for (const std::string& name : names) std::filesystem::remove(from + '/' + name, error);
     remove_unnamed(set, record->identity);
     return {};
 }
@@ -685,6 +689,8 @@ Result<UniqueFd> StateDirectory::open_source(const std::string& set, const std::
 
 Status StateDirectory::keep_source(const std::string& set, const std::string& identity,
                                    const std::string& digest, int content) const {
+    if (root_with(set, identity) == settings_.spare)
+        return fault(settings_.spare, "takes nothing that sources said");
     const std::string path = source_path(set, identity, digest);
     Status kept = copy_file(content, path + ".new");
     std::error_code error;
@@ -778,7 +784,8 @@ Status StateDirectory::put_record(const std::string& set, SetRecord record) cons
     const auto put = [&](const std::string& root) -> Status {
         SIEVE_TRY(make_set_folder(root, set));
         SIEVE_TRY(write_json(folder_in(root, set) + "/record.json", record));
-        if (root != spare && !spare.empty()) std::filesystem::remove_all(folder_in(spare, set), error);
+        if (root != spare && !spare.empty())
+            std::filesystem::remove(folder_in(spare, set) + "/record.json", error);
         return {};
     };
     if (root_with(set, record.identity) == spare)
@@ -821,8 +828,11 @@ Status StateDirectory::complete_commit(const std::string& root) const {
 void StateDirectory::remove_unnamed(const std::string& set, const std::string& identity) const {
     std::vector<std::string> named;
     if (!identity.empty()) named.push_back(identity + '.');
+    const std::string& spare = settings_.spare;
+    bool is_in_use = false;
     {
         const std::lock_guard guard(staged_->mutex);
+        is_in_use = staged_->identities.contains(set) || staged_->beside.contains(set);
         const auto staged = staged_->identities.find(set);
         if (staged != staged_->identities.end()) named.push_back(staged->second + '.');
         const auto beside = staged_->beside.find(set);
@@ -844,6 +854,7 @@ void StateDirectory::remove_unnamed(const std::string& set, const std::string& i
             if (name != "record.json" && !is_named) others.push_back(entry.path());
         }
     for (const std::filesystem::path& other : others) std::filesystem::remove(other, error);
+    if (!is_in_use && !spare.empty()) std::filesystem::remove(folder_in(spare, set), error); // if it is empty
 }
 
 void StateDirectory::discard_staged(const std::string& set) const {

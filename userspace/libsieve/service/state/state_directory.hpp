@@ -170,7 +170,8 @@ class StateDirectory {
     [[nodiscard]] Status stage(const std::string& set, Image& image, int list,
                                std::span<const sieve_key> exact) const;
     // What came of a source, for an image that is staged or the last good one: by its digest, which the
-    // record has as soon as it is the last good content.
+    // record has as soon as it is the last good content. An image in the spare folder goes without: what
+    // sources said may take much memory, and must not keep the image from the disk.
     [[nodiscard]] Status keep_source(const std::string& set, const std::string& identity,
                                      const std::string& digest, int content) const;
     [[nodiscard]] Result<UniqueFd> open_source(const std::string& set, const std::string& identity,
