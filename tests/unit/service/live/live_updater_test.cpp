@@ -1155,7 +1155,7 @@ TEST_F(BansKeeperTest, FollowsTheLedger) {
     EXPECT_TRUE(in_force_has("192.0.2.2"));
     EXPECT_EQ(ranges_in_force(), 1U);
     const LiveUpdater::State state = updater->state();
-    EXPECT_TRUE(state.ledger.bytes > 0 && state.ledger.has(ledger.mark()));
+    EXPECT_TRUE(state.ledger.bytes > 0 && state.ledger.has(ledger.mark(), {}));
     EXPECT_FALSE(state.settles);
     EXPECT_EQ(state.lacks, "");
     change({unban("192.0.2.1"), ban("192.0.2.3"), unban("192.0.2.3"), unban("192.0.2.9"), ban("192.0.2.4")},

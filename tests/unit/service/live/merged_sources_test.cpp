@@ -100,7 +100,7 @@ TEST_F(MergedSourcesTest, WhatOneSourceSaysDoesNotWaitForAnother) {
     EXPECT_EQ(failures_told(), 2U);
     change({ban("192.0.2.1")}, *updater);
     EXPECT_TRUE(in_force_has("192.0.2.1"));
-    EXPECT_TRUE(updater->state().ledger.has(ledger.mark()));
+    EXPECT_TRUE(updater->state().ledger.has(ledger.mark(), {}));
     EXPECT_EQ(updater->state().lacks, "");
     list({"192.0.2.2"}, *updater);
     EXPECT_TRUE(in_force_has("192.0.2.2"));

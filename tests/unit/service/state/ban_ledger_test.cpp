@@ -112,10 +112,10 @@ TEST_F(BanLedgerTest, TellsWhatCameSince) {
     // Another process writes as well.
     ASSERT_TRUE(BanLedger(state, "block").append({added("192.0.2.2"), removed("192.0.2.1")}));
     ASSERT_TRUE(ledger.append({added("192.0.2.3")}));
-    EXPECT_FALSE(reader.mark().has(ledger.mark()));
+    EXPECT_FALSE(reader.mark().has(ledger.mark(), {}));
     EXPECT_EQ(news(reader, &all), (Texts{"+192.0.2.2", "-192.0.2.1", "+192.0.2.3"}));
     EXPECT_FALSE(all);
-    EXPECT_TRUE(reader.mark().has(ledger.mark()));
+    EXPECT_TRUE(reader.mark().has(ledger.mark(), {}));
     EXPECT_EQ(news(reader), Texts());
     // The file is gone: what it had is no more.
     std::filesystem::remove(path);
@@ -256,6 +256,28 @@ TEST_F(BanLedgerTest, ForgetsThePast) {
     const std::string small = bytes();
     ASSERT_TRUE(BanLedger(state, "block").tidy(at_second(10)));
     EXPECT_EQ(bytes(), small);
+}
+
+// A set has read the ledger up to a mark, and somebody writes the ledger anew before the next change.
+TEST_F(BanLedgerTest, AFileThatWasReplacedHasNoLaterChange) {
+    const std::vector<BanChange> many(2000, added("192.0.2.1", live::never, std::string(200, 'r')));
+    ASSERT_TRUE(ledger.append(many));
+    BanLedger set(state, "block");
+    (void)news(set);
+    const BanLedger::Mark before = set.mark();
+    ASSERT_TRUE(BanLedger(state, "block").tidy(at_second(10)));
+    ASSERT_TRUE(ledger.append({added("192.0.2.3")}));
+    const BanLedger::Mark change = ledger.mark();
+    ASSERT_NE(change.file, before.file);
+    EXPECT_FALSE(before.has(change, before));
+    EXPECT_EQ(news(set), (Texts{"+192.0.2.1", "+192.0.2.3"}));
+    EXPECT_TRUE(set.mark().has(change, before));
+    // It is written anew once more, with the change.
+    ASSERT_TRUE(ledger.append(many));
+    ASSERT_TRUE(BanLedger(state, "block").tidy(at_second(10)));
+    (void)news(set);
+    ASSERT_NE(set.mark().file, change.file);
+    EXPECT_TRUE(set.mark().has(change, change));
 }
 
 TEST_F(BanLedgerTest, TakesOverThatOfAnotherName) {

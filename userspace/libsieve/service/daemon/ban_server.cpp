@@ -256,13 +256,15 @@ Status BanServer::change(const BanQuestion& question, const Configuration& confi
     live::BanRequest request = question.request;
     SIEVE_ASSIGN(request.set, live::set_for_bans(configuration, request.set));
     live::TakenBans taken;
+    BanLedger::Mark known; // of what is in force, before the change
     {
         const std::lock_guard lock(changing_);
         std::shared_ptr<BanLedger>& ledger = ledgers_[request.set];
         if (!ledger) ledger = std::make_shared<BanLedger>(configuration.state_directory, request.set);
         // A ledger that the set cannot be read from is read whole before anything is added to it.
         const auto before = live_.wait(request.set, {}, [](const live::LiveUpdater::State&) { return true; });
-        if (before && before->ledger.bytes == 0) ledger->read_all_next();
+        if (before) known = before->ledger;
+        if (before && known.bytes == 0) ledger->read_all_next();
         const auto banned = [&](const live::Prefix& single) { return live_.is_banned(request.set, single); };
         SIEVE_ASSIGN(taken,
                      live::take_bans(request, configuration, host_, *ledger, live::current_time(), banned));
@@ -273,7 +275,7 @@ Status BanServer::change(const BanQuestion& question, const Configuration& confi
     if (taken.mark.bytes == 0) return {}; // nothing was changed
     live_.wake({request.set});
     const auto is_in = [&](const live::LiveUpdater::State& state) {
-        return state.ledger.bytes > 0 && state.ledger.has(taken.mark) && !state.settles;
+        return state.ledger.bytes > 0 && state.ledger.has(taken.mark, known) && !state.settles;
     };
     std::optional<live::LiveUpdater::State> state;
     const std::chrono::seconds longest = time_for_bans(request.changes.size());
@@ -281,7 +283,7 @@ Status BanServer::change(const BanQuestion& question, const Configuration& confi
     do {
         state = live_.wait(request.set, end_of_daemon, is_in);
     } while (!(state && is_in(*state)) && !ends_ && std::chrono::steady_clock::now() < end);
-    if (!state || state->ledger.bytes == 0 || !state->ledger.has(taken.mark)) {
+    if (!state || state->ledger.bytes == 0 || !state->ledger.has(taken.mark, known)) {
         if (!state)
             answer.not_in_force = "the set is not followed now";
         else if (!state->lacks.empty())

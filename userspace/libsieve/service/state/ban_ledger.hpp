@@ -44,8 +44,11 @@ class BanLedger {
         ino_t file = 0;
         std::uint64_t bytes = 0;
 
-        // Whether all up to `other` is behind this place.
-        [[nodiscard]] bool has(const Mark& other) const { return file != other.file || bytes >= other.bytes; }
+        // Whether all up to `other` is behind this place. A file that took the place of that of `other` has
+        // it all, but not the file of `before`, a place that was known before `other` was.
+        [[nodiscard]] bool has(const Mark& other, const Mark& before) const {
+            return file == other.file ? bytes >= other.bytes : file != before.file;
+        }
     };
 
     // Errors: bad_input for a ledger that is damaged, and for a state directory that others may write to:
