@@ -180,6 +180,9 @@ without_the_daemon() {
 another_name() {
     with_bans
     start
+    ban -q "$B"
+    unban -q "$B"
+    cp -p "$STATE/bans/banned" "$STATE/bans/blocked" # a set of that name had bans, once
     ban "$A" "$RANGE" >/dev/null
     sed -i 's/banned/blocked/' "$CONFIG"
     kill -HUP "$daemon"

@@ -283,13 +283,13 @@ TEST_F(BanLedgerTest, AFileThatWasReplacedHasNoLaterChange) {
 TEST_F(BanLedgerTest, TakesOverThatOfAnotherName) {
     BanLedger before(state, "before");
     ASSERT_TRUE(before.append({added("192.0.2.1")}));
-    ASSERT_TRUE(ledger.take_over("before"));
+    ASSERT_TRUE(ledger.take_over("before", at_second(10)));
     EXPECT_EQ(banned(), std::vector<std::string>{"192.0.2.1"});
     EXPECT_FALSE(std::filesystem::exists(ban_ledger_path(state, "before")));
-    ASSERT_TRUE(ledger.take_over("nobody"));
+    ASSERT_TRUE(ledger.take_over("nobody", at_second(10)));
     // It has bans of its own.
     ASSERT_TRUE(BanLedger(state, "other").append({added("192.0.2.2")}));
-    expect_error(ledger.take_over("other"), ErrorKind::kernel_refused);
+    expect_error(ledger.take_over("other", at_second(10)), ErrorKind::kernel_refused);
     EXPECT_EQ(banned(), std::vector<std::string>{"192.0.2.1"});
     EXPECT_TRUE(std::filesystem::exists(ban_ledger_path(state, "other")));
 }
@@ -305,12 +305,42 @@ TEST_F(BanLedgerTest, WaitsForNobodyForEver) {
     BanLedger hurried(state, "block", std::chrono::milliseconds(0));
     expect_error(hurried.append({added("192.0.2.3")}), ErrorKind::busy);
     expect_error(hurried.tidy(at_second(10)), ErrorKind::busy);
-    expect_error(BanLedger(state, "new", std::chrono::milliseconds(0)).take_over("other"), ErrorKind::busy);
+    expect_error(BanLedger(state, "new", std::chrono::milliseconds(0)).take_over("other", at_second(10)),
+                 ErrorKind::busy);
     EXPECT_EQ(bytes(), before);
     EXPECT_EQ(banned(), Texts{"192.0.2.1"}) << "reading needs no lock";
     ASSERT_EQ(::flock(folder.get(), LOCK_UN), 0);
     ASSERT_TRUE(hurried.append({added("192.0.2.3")}));
     EXPECT_EQ(banned(), (Texts{"192.0.2.1", "192.0.2.3"}));
+}
+
+TEST_F(BanLedgerTest, OneWithoutBansGivesWayToThatOfAnotherName) {
+    BanLedger before(state, "before");
+    ASSERT_TRUE(before.append({added("192.0.2.1")}));
+    ASSERT_TRUE(ledger.append({added("192.0.2.7"), added("192.0.2.8", at_second(5))}));
+    ASSERT_TRUE(ledger.append({removed("192.0.2.7")}));
+    BanLedger reader(state, "block");
+    EXPECT_EQ(news(reader).size(), 3U);
+    expect_error(ledger.take_over("before", at_second(4)), ErrorKind::kernel_refused);
+    ASSERT_TRUE(ledger.take_over("before", at_second(5)));
+    EXPECT_EQ(banned(), Texts{"192.0.2.1"});
+    EXPECT_FALSE(std::filesystem::exists(ban_ledger_path(state, "before")));
+    // Who read or wrote the old file goes on with the new one.
+    bool all = false;
+    EXPECT_EQ(news(reader, &all), Texts{"+192.0.2.1"});
+    EXPECT_TRUE(all);
+    ASSERT_TRUE(ledger.append({added("192.0.2.9")}));
+    EXPECT_EQ(banned(), (Texts{"192.0.2.1", "192.0.2.9"}));
+}
+
+// Nobody knows what it has.
+TEST_F(BanLedgerTest, ADamagedOneGivesWayToNone) {
+    ASSERT_TRUE(BanLedger(state, "before").append({added("192.0.2.1")}));
+    ASSERT_TRUE(ledger.append({added("192.0.2.7")}));
+    write("");
+    expect_error(ledger.take_over("before", at_second(10)), ErrorKind::bad_input);
+    EXPECT_EQ(bytes(), "");
+    EXPECT_TRUE(std::filesystem::exists(ban_ledger_path(state, "before")));
 }
 
 TEST_F(BanLedgerTest, TakesManyWritersAtOnce) {

@@ -149,7 +149,8 @@ std::set<std::string> take_over_renamed(const Configuration& configuration, cons
     std::erase_if(before, [&](const auto& one) {
         const auto& [set, name] = one;
         if (follows_bans(*set))
-            if (const Status moved = BanLedger(state.path(), set->name).take_over(name); !moved) {
+            if (const Status moved = BanLedger(state.path(), set->name).take_over(name, live::current_time());
+                !moved) {
                 observer.remark(fmt::format("set {}: {}; the bans of set {} stay where they are", set->name,
                                             moved.error().message, name));
                 return true;

@@ -169,13 +169,20 @@ Status BanLedger::tidy(live::Time now) {
     return {};
 }
 
-Status BanLedger::take_over(const std::string& other) {
+Status BanLedger::take_over(const std::string& other, live::Time now) {
     SIEVE_ASSIGN(const UniqueFd held, lock());
     const std::string before = folder_ + "/" + other;
-    if (::renameat2(AT_FDCWD, before.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE) == 0)
-        return ::fsync(held.get()) == 0 ? Status() : fault(folder_, "cannot be written", errno);
-    if (errno == ENOENT) return {}; // nobody was ever banned
-    return fault(path_, fmt::format("{} cannot take its place", printable(before)), errno);
+    const auto take_place = [&](unsigned flags) {
+        return ::renameat2(AT_FDCWD, before.c_str(), AT_FDCWD, path_.c_str(), flags) == 0 ? 0 : errno;
+    };
+    int error = take_place(RENAME_NOREPLACE);
+    if (error == EEXIST) {
+        SIEVE_ASSIGN(const live::Bans own, bans(now));
+        if (own.empty()) error = take_place(0);
+    }
+    if (error == 0) return ::fsync(held.get()) == 0 ? Status() : fault(folder_, "cannot be written", errno);
+    if (error == ENOENT) return {}; // nobody was ever banned
+    return fault(path_, fmt::format("{} cannot take its place", printable(before)), error);
 }
 
 } // namespace sieve::service

@@ -66,9 +66,9 @@ class BanLedger {
     [[nodiscard]] Result<live::Bans> bans(live::Time now,
                                           const std::function<bool(const live::Prefix& prefix)>& wanted = {});
     [[nodiscard]] Status tidy(live::Time now);
-    // Makes the ledger of another set that of this one. kernel_refused if this one has a ledger already, or
-    // if it cannot be done; both stay as they were then.
-    [[nodiscard]] Status take_over(const std::string& other);
+    // Makes the ledger of another set that of this one. kernel_refused if this one has bans that are not over
+    // by then, or if it cannot be done; bad_input if its ledger is damaged. Both stay as they were then.
+    [[nodiscard]] Status take_over(const std::string& other, live::Time now);
 
     [[nodiscard]] Mark mark() const { return {inode_, log_ ? log_->bytes() : 0}; }
 
