@@ -47,6 +47,18 @@ managed() {
     done
     [ "$(sieve --json status "$IN_IF" | jq -c .interfaces)" = "$before" ] || fail "something has changed"
     refused 4 sieve unload "$IN_IF"
+    # Nor does another configuration replace the table. What it would do can be asked.
+    sed -e "s|$STATE|$WORK/another-state|" -e 's/"friends", "bad", "live"/"friends"/' "$CONFIG" |
+        sed '/^\[set\.\(bad\|live\)\]/,/^$/d' >"$WORK/another.toml"
+    refused 4 sieve apply --config "$WORK/another.toml"
+    [ "$(sieve --json status "$IN_IF" | jq -c .interfaces)" = "$before" ] || fail "something has changed"
+    [ ! -e "$WORK/another-state" ] || fail "a state directory was made"
+    sieve -q apply --check --config "$WORK/another.toml"
+    sieve apply --diff --config "$WORK/another.toml" | grep -q -- '- set bad' ||
+        fail "$(sieve apply --diff --config "$WORK/another.toml")"
+    says_anew "$IN_IF: changed: " sieve apply --force --config "$WORK/another.toml" >"$WORK/out" 2>"$WORK/err"
+    grep -q "manages it and puts the configuration in force again" "$WORK/err" || fail "$(cat "$WORK/err")"
+    judged
     # Nor may a hook be changed that the configuration names and that has no program yet. Any one set that had its list
     # would bring the program.
     stop

@@ -18,6 +18,7 @@
 #include "libsieve/kernel/host/libbpf_log.hpp"
 #include "libsieve/service/config/configuration_reader.hpp"
 #include "libsieve/service/config/values/configuration_secrets.hpp"
+#include "libsieve/service/contact/manager.hpp"
 #include "libsieve/service/lists/list_change.hpp"
 #include "libsieve/service/live/live_set.hpp"
 #include "libsieve/service/live/live_updater.hpp"
@@ -26,6 +27,7 @@
 #include "libsieve/service/reconcile/list_owner.hpp"
 #include "libsieve/util/text/json_text.hpp"
 #include "xdp-sieve/arguments/command.hpp"
+#include "xdp-sieve/arguments/managed_hook.hpp"
 #include "xdp-sieve/arguments/safety_arguments.hpp"
 #include "xdp-sieve/reports/apply_report.hpp"
 
@@ -38,6 +40,7 @@ struct ApplyArguments {
     std::string named{}; // the same with --config
     bool check = false;
     bool diff = false;
+    bool force = false;
     SafetyArguments safety;
 };
 
@@ -143,6 +146,22 @@ Result<Exit> run_diff(const ApplyArguments& arguments, const service::Configurat
     return Exit::done;
 }
 
+// Whether every hook may change that this configuration names, or named. Of a daemon that works with the same
+// state directory, the directory's lock tells.
+Status may_change_hooks(const service::Configuration& configuration, bool force, const Context& context) {
+    const std::string& path = configuration.state_directory;
+    const auto manager = service::watching::find_manager();
+    if (!manager || manager->state == path) return {};
+    const auto state = service::StateDirectory::look(path, service::standard_spare(path));
+    SIEVE_ASSIGN(const std::vector<service::ManagedHook> managed, state.hooks([](const std::string&) {}));
+    service::WantedVersions wanted;
+    for (const service::SetConfiguration& set : configuration.sets) wanted[set.name];
+    control::RealKernel kernel;
+    for (const service::HookPlan& hook : service::make_plan(kernel, configuration, wanted, managed).hooks)
+        SIEVE_TRY(may_change({hook.interface, hook.point}, Change::table, force, context));
+    return {};
+}
+
 // The first failure, with a note of what was changed in spite of it.
 std::optional<Error> failure_of(const service::CycleReport& report) {
     std::string changed;
@@ -227,6 +246,7 @@ Result<service::CycleReport> run_cycle(const control::Safety& safety,
 
 Result<Exit> run_apply(ApplyArguments& arguments, const service::Configuration& configuration,
                        Context& context) {
+    SIEVE_TRY(may_change_hooks(configuration, arguments.force, context));
     SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety(context));
     SIEVE_ASSIGN(const service::CycleReport report, run_cycle(safety, configuration, context));
     context.changed = report.changed;
@@ -282,6 +302,7 @@ void add_apply(CLI::App& app, Context& context) {
             command.add_flag("--check", arguments->check,
                              "only read configuration and lists; needs no root, touches nothing");
             command.add_flag("--diff", arguments->diff, "only show what would change");
+            command.add_flag("--force", arguments->force, help_of_managed);
             arguments->safety.add_confirm_to(command);
             return [arguments, &context] { return run(*arguments, context); };
         });
