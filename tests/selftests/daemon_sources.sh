@@ -74,38 +74,40 @@ dead() {
 
 # One of a set's servers fails: the other's news come into force, and what the first one said last stays.
 one_of_several() {
+    local one="$LISTS/list?one" own="$LISTS/list?own"
     serve
     configure_urls "$IN_IF"
-    sed -i '/set.one/{n;s|\]$|, { url = "http://127.0.0.1:8080/own", timeout = "60s" }]|}' "$CONFIG"
-    echo 203.0.113.50 >"$LISTS/own"
-    rm "$LISTS/one"
+    # Both have one name for messages, which show no query.
+    sed -i 's|/one"|/list?one"|' "$CONFIG"
+    sed -i '/set.one/{n;s|\[|[{ url = "http://127.0.0.1:8080/list?own", timeout = "60s" }, |}' "$CONFIG"
+    echo 203.0.113.50 >"$own"
     start
-    says 'set one: http://127.0.0.1:8080/one: .*; a new list with 1 entry is in force: what its other'
+    says 'set one: http://127.0.0.1:8080/list.*: .*; a new list with 1 entry is in force: what its other'
     verdict_of drop 40
     verdict_of pass 0
-    address_of 0 >"$LISTS/one"
+    address_of 0 >"$one"
     kill -s HUP "$daemon"
     says 'set one: a new list with 2 entries.*; its sources answer again'
     await has_sets '["one","two","three","four","five"]'
-    rm "$LISTS/one"
-    echo 203.0.113.51 >"$LISTS/own"
+    rm "$one"
+    echo 203.0.113.51 >"$own"
     kill -s HUP "$daemon"
-    says 'set one: http://127.0.0.1:8080/one: .*; a new list with 2 entries is in force: what its other'
+    says 'set one: http://127.0.0.1:8080/list.*: .*; a new list with 2 entries is in force: what its other'
     verdict_of drop 0 41
     verdict_of pass 40
     await_line "$WORK/notified" "^STATUS=5 sets in force on $IN_IF; set one: its refresh failed"
     # Nor is a page with an apology a list.
-    echo '<html>we are down</html>' >"$LISTS/one"
-    echo 203.0.113.53 >"$LISTS/own"
-    says_anew 'set one: http://127.0.0.1:8080/one: found an HTML page.*; a new list with 2' kill -s HUP "$daemon"
+    echo '<html>we are down</html>' >"$one"
+    echo 203.0.113.53 >"$own"
+    says_anew 'set one: http://127.0.0.1:8080/list.*: found an HTML page.*; a new list with 2' kill -s HUP "$daemon"
     verdict_of drop 0 43
     # A daemon that starts anew knows it, too.
     stop
     start
-    echo 203.0.113.52 >"$LISTS/own"
+    echo 203.0.113.52 >"$own"
     says_anew 'set one: .*; a new list with 2 entries is in force: what its other' kill -s HUP "$daemon"
     verdict_of drop 0 42
-    echo 203.0.113.10 >"$LISTS/one"
+    echo 203.0.113.10 >"$one"
     kill -s HUP "$daemon"
     says 'set one: its sources answer again'
     stop
