@@ -1294,18 +1294,39 @@ TEST_F(CycleTest, NamesThatWereExchangedBeforeACrashAreExchangedAfterIt) {
     EXPECT_FALSE(done(remembering).changed);
 }
 
-// A hook that refused has the other set's list yet.
+// The other one's list would be in force nowhere.
+TEST_F(CycleTest, ASetThatIsHeldBackHoldsTheOneThatItExchangesListsWith) {
+    configuration.sets[0].action = {.action = SIEVE_ACTION_DROP};
+    configuration.sets[1].action = {.action = SIEVE_ACTION_COUNT};
+    done();
+    const std::uint32_t a = map_of("a"), b = map_of("b");
+    std::swap(configuration.sets[0].sources, configuration.sets[1].sources);
+    configuration.sets[0].action = control::WantedAction{SIEVE_ACTION_REDIRECT_DEVICE, "eth9"};
+    configuration.sets[1].action = {.action = SIEVE_ACTION_DROP};
+    for (int i = 0; i < 2; i++) {
+        ASSERT_TRUE(run({.on_failure = OnFailure::go_on}));
+        EXPECT_EQ(map_of("a"), a);
+        EXPECT_EQ(map_of("b"), b);
+        EXPECT_EQ(kernel.running.table.find("b")->action, SIEVE_ACTION_COUNT);
+    }
+    configuration.sets[0].action->target = "eth1";
+    done({.on_failure = OnFailure::go_on});
+    EXPECT_EQ(in_force_entries("a"), 2U);
+    EXPECT_EQ(in_force_entries("b"), 1U);
+    EXPECT_EQ(kernel.running.table.find("b")->action, SIEVE_ACTION_DROP);
+}
+
+// A hook that refused one of them has both lists under the former names.
 TEST_F(CycleTest, AHookThatRefusesKeepsTheMarkOfANewName) {
     done();
     std::swap(configuration.sets[0].sources, configuration.sets[1].sources);
     kernel.refuse("test a", ErrorKind::bad_input);
     ASSERT_TRUE(run({.ask = Ask::nothing, .on_failure = OnFailure::go_on}));
-    EXPECT_FALSE(state.named("a")->former.empty());
-    EXPECT_TRUE(state.named("b")->former.empty());
+    for (const char* set : {"a", "b"}) EXPECT_FALSE(state.named(set)->former.empty());
     kernel.allow("test a");
     EXPECT_TRUE(done(remembering).changed);
     EXPECT_EQ(in_force_entries("a"), 2U);
-    EXPECT_TRUE(state.named("a")->former.empty());
+    for (const char* set : {"a", "b"}) EXPECT_TRUE(state.named(set)->former.empty());
 }
 
 // Sets that become one stay in force until that has its list.

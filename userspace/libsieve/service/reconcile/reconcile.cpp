@@ -136,6 +136,7 @@ class HookPlanner {
         }
         control::TableSpec table = table_of(configuration_, plan_, entry.sets);
         for (const control::SetSpec& set : table.sets) find_action(set);
+        hold_exchanged();
         if (now) find_former(*now);
         find_waiting(now ? &*now : nullptr);
         table.default_action = plan_.default_action;
@@ -168,6 +169,21 @@ class HookPlanner {
                                       : control::natural_action(default_action));
     }
     [[nodiscard]] bool is_held(const std::string& name) const { return plan_.held.contains(name); }
+    // Of sets that exchange their lists, all change or none: one's list would be nowhere.
+    void hold_exchanged() {
+        const auto replaces = [&](const std::string& set, const std::string& other) {
+            const auto wanted = wanted_.find(set);
+            return wanted != wanted_.end() && wanted->second.replaces.contains(other);
+        };
+        const std::vector<std::string>& names = plan_.entry->sets;
+        for (bool more = true; std::exchange(more, false);)
+            for (const std::string& one : names)
+                for (const std::string& other : names)
+                    if (is_held(other) && !is_held(one) && (replaces(one, other) || replaces(other, one))) {
+                        plan_.held.emplace(one, plan_.held.at(other));
+                        more = true;
+                    }
+    }
 
     // Sets that have another name, other sources and another action at once: under the former name, the list
     // and the action are in force that they keep until their sources have said their lists.
