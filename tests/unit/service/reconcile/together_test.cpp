@@ -175,6 +175,11 @@ TEST_F(SetsTogetherTest, WhatWasRefusedCanBeAcceptedUntilTheFleetWantsAnother) {
     ASSERT_TRUE(write_refusal(files.path("state"), "b", *list));
     ASSERT_EQ(report().sets[1].outcome, SetOutcome::unchanged);
     switch_to("short");
+    const fs::path records = files.path("state") + "/together.json";
+    fs::create_directories(records / "content");
+    EXPECT_TRUE(report().unwritten);
+    EXPECT_TRUE(state->refused("b")) << "no record has it yet";
+    fs::remove_all(records);
     EXPECT_EQ(report().sets[1].outcome, SetOutcome::replaced);
     EXPECT_FALSE(state->refused("b")) << "once";
     // Another manifest is wanted.

@@ -681,7 +681,10 @@ class Cycle {
         std::map<std::string, SetRecord> together;
         for (std::size_t i = 0; i < surveys_.size(); i++)
             note(remember_set(surveys_[i], report_.sets[i], together));
-        note(state_.commit(together));
+        const Status committed = state_.commit(together);
+        note(committed);
+        if (committed)
+            for (const auto& [set, record] : together) end_acceptance(set, record);
         if (knows_managed_) note(state_.keep_hooks(now_managed_));
         // What goes may be all that is kept of a set that replaces it.
         if (!report_.unwritten) forget_others();
@@ -713,12 +716,16 @@ class Cycle {
         report.renewed = true;
         if (!survey.behind) report.outcome = SetOutcome::replaced;
         report.last_good = std::move(staged->second);
-        if (survey.together)
+        if (survey.together) {
             together.emplace(report.name, *report.last_good);
-        else
-            SIEVE_TRY(state_.commit(report.name, *report.last_good));
-        if (!report.last_good->accepted.empty()) state_.forget_refused(report.name);
+            return {};
+        }
+        SIEVE_TRY(state_.commit(report.name, *report.last_good));
+        end_acceptance(report.name, *report.last_good);
         return {};
+    }
+    void end_acceptance(const std::string& set, const SetRecord& record) const {
+        if (!record.accepted.empty()) state_.forget_refused(set);
     }
 
     // Removes what is kept of sets that neither are configured nor stay.
