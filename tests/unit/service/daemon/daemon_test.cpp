@@ -209,6 +209,26 @@ TEST_F(DaemonTest, IsReadyWhenWhatIsRememberedIsInForce) {
     host.await_read(reads + 2); // the start's, and then sources are asked
 }
 
+// A path on a server that is dead would hold whoever looks at it.
+TEST_F(DaemonTest, NoPathIsLookedAtBeforeWhatIsRememberedIsInForce) {
+    start();
+    settle();
+    daemon.reset();
+    kernel.running = {};
+    std::filesystem::create_symlink("loop", files.path("loop")); // leads to itself, which a watch tells
+    std::ofstream(files.path("c.toml"), std::ios::app)
+        << "[[interface]]\nname = \"eth0\"\nhook = \"ingress\"\nsets = [\"c\"]\n"
+        << "[set.c]\nsources = [\"loop/c.txt\"]\n";
+    start();
+    EXPECT_FALSE(log.says("cannot be watched")) << log.text();
+    until_said("cannot be watched");
+    EXPECT_TRUE(kernel.running.ours);
+    until([this] { return daemon->cycles() >= 2 && daemon->is_idle(); });
+    // A change is not missed, nor is one after a reload.
+    files.feed("a.txt", {"192.0.2.7", "192.0.2.8"});
+    until_said("set a: a new list with 2 entries");
+}
+
 TEST_F(DaemonTest, ASetWithoutAListIsNamedAndTheOthersGoOn) {
     std::filesystem::remove(files.path("b.txt"));
     start();

@@ -223,7 +223,6 @@ Status Daemon::listen() {
                      interfaces_changed(change);
                  }));
     watch_state();
-    SIEVE_TRY(lists_.follow(*configuration_));
     announce();
     schedule_.follow(without_live_sets(*configuration_), now());
     schedule_.compare(now());
@@ -379,6 +378,7 @@ void Daemon::end() {
     if (cycles_ == 1 && bounded_host_addresses_->was_late())
         parts_.log.warning("the start did not wait for the addresses that this host lives by, so last good "
                            "lists came into force without being asked about them");
+    if (cycles_ == 1 && !stopping_) follow_lists();
     live_.run();
     live_.reconcile_all(); // their filters may have come anew
     note(*ended);
@@ -548,12 +548,18 @@ void Daemon::adopt() {
     parts_.log.notice(fmt::format("the configuration was read anew: {}", settings_.configuration));
     cycle_log_.follow(*configuration_);
     announce();
-    live_sets_wait_ = true; // for the comparison that follows
-    if (Status watched = lists_.follow(*configuration_); !watched)
-        parts_.log.warning(watched.error().message);
+    live_sets_wait_ = true;          // for the comparison that follows
+    if (cycles_ > 0) follow_lists(); // else after the first cycle
     surveyed_.clear();
     schedule_.follow(without_live_sets(*configuration_), now());
     schedule_.compare(now());
+}
+
+// Before the sources are asked and live sets read their files, so that no change is missed. After the first
+// cycle: a path on a server that is dead holds whoever looks at it.
+void Daemon::follow_lists() {
+    if (Status watched = lists_.follow(*configuration_); !watched)
+        parts_.log.warning(watched.error().message);
 }
 
 void Daemon::stop() {

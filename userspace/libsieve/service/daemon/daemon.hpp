@@ -124,6 +124,7 @@ class Daemon {
     [[nodiscard]] std::string standing() const;
     void call_off();
     void adopt();
+    void follow_lists();
     void finish_stopping();
     void notify_status(const std::string& first_line);
     [[nodiscard]] bool concerns(const std::string& interface) const;
