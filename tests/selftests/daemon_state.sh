@@ -136,6 +136,56 @@ full_disk() {
     forget_spare
 }
 
+# A disk that is full while a live set changes. Its journal is in use, so it moves with a new image, and the last record
+# that is on the disk before is an old one.
+full_disk_of_a_live_set() {
+    local number disk entries
+    fresh '' 'kind = "exact"'
+    sed -i 's/^fpr.*//' "$CONFIG"
+    printf '%s\n' "$MEMBER" 203.0.113.65 >"$LISTS/bad.txt"
+    on_disk size=600k
+    start
+    await has_bad
+    disk=/proc/$daemon/root$STATE
+    await is_older_than_now "$disk" # of two records of one second, the one on the disk counts
+    fill_disk
+    address_lists 20261125 long 900
+    { cat "$WORK/long" && echo "$STRANGER"; } >>"$LISTS/bad.txt"
+    says_spare '.*'
+    says 'set bad: 901 came and 0 went'
+    judges_stranger
+    rm "$disk/fill"
+    kill -HUP "$daemon"
+    says "state directory $STATE: all state is kept on the disk again"
+    [ -z "$(ls "$(spare)/sets")" ] || fail "something is left in memory"
+    on_its_disk sets/bad/record.json || fail "bad is not on the disk"
+    [ "$(jq .keys "$disk/sets/bad/record.json")" = 903 ] || fail "an old record"
+    await is_older_than_now "$disk"
+    # One that has room and takes no image all the same, for want of inodes, is not tried at each cycle.
+    fill_disk
+    address_lists 20261126 more 900
+    cat "$WORK/more" >>"$LISTS/bad.txt"
+    head -n 5 "$WORK/more" >"$WORK/few"
+    says 'set bad: 900 came and 0 went'
+    disk_is_now "nr_inodes=$(($(stat --file-system --format=%c-%d "$disk")))"
+    rm "$disk/fill"
+    says_anew 'set bad: a new filter with 1803 entries' cp "$WORK/few" "$LISTS/friends/a.txt"
+    number=$(grep -c 'set bad: a new filter' "$WORK/said")
+    for entries in 4 3 2; do
+        head -n "$entries" "$WORK/more" >"$LISTS/friends/a.txt"
+        says "set friends: a new list with $entries entr.*before"
+    done
+    [ "$(grep -c 'set bad: a new filter' "$WORK/said")" = "$number" ] || fail "it is built again and again"
+    [ -e "$(spare)/sets/bad/record.json" ] || fail "it is not in memory"
+    stop
+    forget_spare
+}
+is_older_than_now() { [ "$(jq .built_at "$1/sets/bad/record.json")" -lt "$(date +%s)" ]; }
+fill_disk() {
+    if dd if=/dev/zero of="/proc/$daemon/root$STATE/fill" bs=512 2>/dev/null; then fail "the disk has room"; fi
+}
+judges_stranger() { verdicts <<<"drop udp $STRANGER $IN4 1 2"; }
+
 # A disk that fails: nothing can be written, and nothing be removed.
 read_only() {
     fresh
@@ -270,6 +320,7 @@ ktap_run \
     "a state that is incomplete, or of another version" unusable \
     "a folder that is not ours, or not ours alone" foreign \
     "a full disk" full_disk \
+    "a full disk, and a live set" full_disk_of_a_live_set \
     "a disk that turns read-only" read_only \
     "a state that is removed while it is in use" removed \
     "a live set without an image" no_image \

@@ -1307,5 +1307,40 @@ TEST(RangeSetConfiguration, StandBesideTheirSetsEverywhere) {
     expect_error(with_range_sets(configuration), ErrorKind::bad_input);
 }
 
+// The journal of a set that is followed is in use, so it moves with a new image, and not before there is
+// room.
+TEST_F(LiveUpdaterTest, MovesToTheStateDirectoryThatHasRoomAgain) {
+    const std::string path = files.path("state"), spare = files.path("run") + "/spare";
+    state = StateDirectory::look(path); // gives the lock back
+    state = StateDirectory::open(path, {}, {}, {.spare = spare, .tell = {}}).value();
+    std::filesystem::remove_all(path + "/sets");
+    std::ofstream(path + "/sets") << "in the way";
+    const std::string list = files.feed("list", {"192.0.2.1"});
+    const auto updater = open(file_set(list));
+    put_in_force();
+    settle(*updater);
+    ASSERT_TRUE(std::filesystem::exists(spare + "/sets/block/record.json"));
+    const auto cycle = [&] {
+        events.clear();
+        state.mend();
+        updater->reconcile_soon();
+        settle(*updater);
+        return last(LiveEvent::What::rebuilt);
+    };
+    EXPECT_EQ(cycle(), nullptr);
+    EXPECT_TRUE(state.trouble());
+    std::filesystem::remove(path + "/sets");
+    std::filesystem::create_directory(path + "/sets");
+    const LiveEvent* rebuilt = cycle();
+    ASSERT_NE(rebuilt, nullptr);
+    EXPECT_EQ(rebuilt->reason, RebuildReason::in_memory);
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    EXPECT_FALSE(std::filesystem::exists(spare + "/sets/block"));
+    EXPECT_TRUE(std::filesystem::exists(file_of("block", ".journal")));
+    EXPECT_EQ(cycle(), nullptr);
+    EXPECT_FALSE(state.trouble()) << *state.trouble();
+    EXPECT_EQ(StateDirectory::look(path).read("block", observer.remark)->identity, identity_in_force());
+}
+
 } // namespace
 } // namespace sieve::service::live

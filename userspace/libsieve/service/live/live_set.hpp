@@ -70,6 +70,7 @@ enum class RebuildReason : std::uint8_t {
     no_room,      // keys do not fit
     little_room,  // as many keys as have just come would not fit
     long_journal, // the list is better written as a whole
+    in_memory,    // the state directory has room again for what the spare folder has
 };
 // Whether packets may be judged wrongly until then; the other reasons can wait.
 [[nodiscard]] bool is_urgent(RebuildReason reason);
@@ -125,6 +126,12 @@ class LiveSet {
     // Looks whether the last good image and its list are still there and whole: no interface that comes gets
     // its program without.
     void check_files();
+    // Whether the last good image is in the spare folder; and whether the state directory has room for the
+    // next one then.
+    [[nodiscard]] bool is_in_memory() const { return state_->is_in_spare(name(), base_); }
+    [[nodiscard]] bool can_move_home() const { return state_->has_room_again(name(), base_); }
+    // By a new image, since the journal is in use.
+    void move_home() { due(RebuildReason::in_memory); }
     // The list was lost, and replace() has not brought back all of its parts: an image of it would lack
     // members.
     [[nodiscard]] bool awaits_sources() const { return lost_ && !said_.all(); }

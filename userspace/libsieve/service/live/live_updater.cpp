@@ -49,6 +49,8 @@ constexpr std::chrono::seconds until_written{1};
 constexpr std::chrono::seconds retry{5};
 // For a cycle that puts a list in force with its new action. Bans wait as long.
 constexpr std::chrono::seconds longest_wait{5};
+// A state directory that has room, and takes no image all the same.
+constexpr std::chrono::minutes until_next_move{10};
 // A ledger of bans that changed without a word.
 constexpr std::chrono::seconds look_at_bans{10};
 // A clock that moved by less was not set, but kept right.
@@ -151,6 +153,7 @@ class Updater final : public LiveUpdater {
         if (filters_came) {
             live_->check_files();
             if (ranges_) ranges_->check_files();
+            if (begin >= home_at_ && live_->can_move_home()) live_->move_home();
         }
         // What is asked may say that something ends later.
         if (woken && is_accepted()) ask_for_all(begin);
@@ -210,7 +213,7 @@ class Updater final : public LiveUpdater {
         const auto by = booted_ ? booted - *booted_ : std::chrono::milliseconds(0);
         booted_ = booted;
         if (std::chrono::abs(by) < clock_is_set) return;
-        files_at_ = rebuild_at_ = publish_at_ = release_at_ = at;
+        files_at_ = rebuild_at_ = publish_at_ = release_at_ = home_at_ = at;
         if (reconcile_at_ != never) reconcile_at_ = at;
         if (wait_until_ != never) wait_until_ = at;
         if (sources_.empty()) return;
@@ -809,6 +812,7 @@ class Updater final : public LiveUpdater {
         const auto lock = alone();
         SIEVE_ASSIGN(LiveChange done, live_->finish_rebuild(std::move(*image)));
         image_error_.clear();
+        if (reason == RebuildReason::in_memory && live_->is_in_memory()) home_at_ = now() + until_next_move;
         if (live_->waits_for_cycle()) {
             tell({.what = LiveEvent::What::of_new_sources});
             return {};
@@ -899,6 +903,7 @@ class Updater final : public LiveUpdater {
     Time publish_at_{};
     Time release_at_{};
     Time rebuild_at_{};
+    Time home_at_{};
     Time asked_{};
     bool files_in_step_ = false;
     bool lines_left_out_ = false; // more lines with one address than the list takes

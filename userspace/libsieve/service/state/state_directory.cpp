@@ -528,6 +528,24 @@ Status StateDirectory::bring_home(const std::string& set) const {
     return {};
 }
 
+bool StateDirectory::is_in_spare(const std::string& set, const std::string& identity) const {
+    return root_with(set, identity) == settings_.spare;
+}
+
+// A list is there twice while its image is made.
+bool StateDirectory::has_room_again(const std::string& set, const std::string& identity) const {
+    if (!hold_->usable || !is_in_spare(set, identity) || !make_set_folder(path_, set)) return false;
+    std::error_code error;
+    std::uintmax_t bytes = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_in(settings_.spare, set), error))
+        if (const std::uintmax_t size = entry.file_size(error); !error) bytes += size;
+    const std::string path = folder_in(path_, set) + "/room";
+    const Result<UniqueFd> file = new_file(path);
+    const bool has_room = file && ::posix_fallocate(file->get(), 0, static_cast<off_t>(2 * bytes)) == 0;
+    std::filesystem::remove(path, error);
+    return has_room;
+}
+
 // --- the files of a set
 
 std::string StateDirectory::root_with(const std::string& set, const std::string& identity) const {

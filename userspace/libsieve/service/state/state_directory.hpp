@@ -112,6 +112,10 @@ class StateDirectory {
     // is in the spare folder, as far as that works. Cheap if all is well. A set whose list has a journal
     // moves with its next image.
     void mend() const;
+    // Whether the set's image with this identity is in the spare folder; and whether the directory has room
+    // for the next one then.
+    [[nodiscard]] bool is_in_spare(const std::string& set, const std::string& identity) const;
+    [[nodiscard]] bool has_room_again(const std::string& set, const std::string& identity) const;
     // Rises when another directory has been taken at this path.
     [[nodiscard]] unsigned taken() const { return hold_->taken; }
     // Why something is in the spare folder; nothing if all that is kept is in the directory.
