@@ -232,6 +232,9 @@ Result<service::CycleReport> run_cycle(const control::Safety& safety,
     };
     service::CycleOptions options{.sandbox = sandbox, .confirm_within = safety.confirm_within};
     service::take_over_renamed(configuration, state, listener);
+    if (const auto awaiting = service::sets_that_await_bans(configuration, state); !awaiting.empty())
+        return failure(ErrorKind::busy,
+                       fmt::format("set {}: its bans are still under its former name", *awaiting.begin()));
     SIEVE_TRY(service::live::make_first_images(configuration, kernel, state, host, sandbox));
     SIEVE_ASSIGN(auto changed,
                  service::live::changed_since_their_images(configuration, kernel, state, listener));

@@ -15,12 +15,15 @@
 #include "libsieve/service/live/journal.hpp"
 #include "libsieve/service/live/live_image.hpp"
 #include "libsieve/service/sandbox/child_messages.hpp"
+#include "libsieve/service/sources/origin.hpp"
+#include "libsieve/service/state/ban_ledger.hpp"
 #include "libsieve/util/system/write_all.hpp"
 #include "unit/control/fake_kernel.hpp"
 #include "unit/control/files.hpp"
 #include "unit/messages.hpp"
 #include "unit/service/in_process.hpp"
 #include "unit/service/lists.hpp"
+#include "unit/service/live/live_world.hpp"
 
 namespace sieve::service {
 namespace {
@@ -1445,6 +1448,67 @@ TEST_F(CycleTest, AFolderThatIsNotThereHidesNoOtherSource) {
         EXPECT_NE(kernel.running.table.find("ab")->action, SIEVE_ACTION_PASS);
         std::filesystem::create_directory(files.path("friends"));
     }
+}
+
+// Bans of a set that goes are those of another one, which has bans from now on.
+class MovedBans : public CycleTest {
+  protected:
+    MovedBans() {
+        done();
+        SetRecord record = *state.named("a");
+        record.sources = {{.source = source_name(BanSpec{})}};
+        EXPECT_TRUE(state.commit("a", record));
+        EXPECT_TRUE(ledger("a").append({{.prefix = test::prefix_of("192.0.2.9")}}));
+        configuration.sets.erase(configuration.sets.begin());
+        configuration.interfaces[0].sets = {"b"};
+    }
+    [[nodiscard]] BanLedger ledger(const std::string& set) const { return {state.path(), set}; }
+    [[nodiscard]] bool has_the_ban(const std::string& set) const {
+        const auto bans = ledger(set).bans(live::current_time());
+        return bans && bans->contains(test::prefix_of("192.0.2.9"));
+    }
+};
+
+TEST_F(MovedBans, ASetThatGetsBansBesidesItsListTakesThoseOfTheOneThatGoes) {
+    configuration.sets[0].sources.emplace_back(BanSpec{});
+    EXPECT_TRUE(take_over_renamed(configuration, state, {}).empty());
+    EXPECT_TRUE(has_the_ban("b"));
+    EXPECT_TRUE(state.named("a")) << "it is in force until they are";
+    EXPECT_TRUE(sets_that_await_bans(configuration, state).empty());
+}
+
+TEST_F(MovedBans, ASetDoesNotBeginWithoutBansThatCannotMove) {
+    for (const std::string name : {"new", "b"}) { // one with another name, and one with bans besides its list
+        SetConfiguration& set = configuration.sets[0];
+        set.name = name;
+        if (name == "b")
+            set.sources = {FileSpec{files.path("b.txt")}, BanSpec{}};
+        else
+            set.sources = {BanSpec{}};
+        fs::create_directories(ban_ledger_path(state.path(), name) + "/content");
+        take_over_renamed(configuration, state, {});
+        EXPECT_EQ(sets_that_await_bans(configuration, state), std::set<std::string>{name});
+        EXPECT_TRUE(has_the_ban("a"));
+        fs::remove_all(ban_ledger_path(state.path(), name));
+    }
+    take_over_renamed(configuration, state, {});
+    EXPECT_TRUE(has_the_ban("b"));
+    EXPECT_TRUE(sets_that_await_bans(configuration, state).empty());
+}
+
+// A set that changes in place is never read as a whole.
+TEST_F(MovedBans, ASetThatGoesDoesNotAwaitAFileThatIsGone) {
+    std::filesystem::create_directory(files.path("lists"));
+    SetRecord record = *state.named("a");
+    record.sources = {{.source = files.path("lists/gone.txt"), .digest = record.list_digest}};
+    ASSERT_TRUE(state.commit("a", record));
+    record = *state.named("b");
+    record.sources.push_back({.source = source_name(BanSpec{})});
+    ASSERT_TRUE(state.commit("b", record));
+    configuration.sets[0].sources = {BanSpec{}, FileSpec{files.path("b.txt")},
+                                     FolderSpec{files.path("lists/")}};
+    done(remembering);
+    EXPECT_EQ(names_in_force(), std::vector<std::string>{"b"});
 }
 
 // Ids begin anew at each boot.

@@ -97,6 +97,22 @@ TEST(Origins, WhatCannotBeListedMayHaveWhatItHad) {
     EXPECT_FALSE(all.may_be(then));
 }
 
+TEST(Origins, WhatIsGoneOrHasAnotherNameNeedsNoAnswer) {
+    test::Files files;
+    for (const char* folder : {"lists", "none"}) std::filesystem::create_directory(files.path(folder));
+    files.feed("lists/2024.txt", {"192.0.2.1"});
+    std::filesystem::create_symlink("2024.txt", files.path("lists/current.txt"));
+    const SourceIdentities all =
+        source_identities({FolderSpec{files.path("lists/")}, FolderSpec{files.path("none/")}});
+    EXPECT_EQ(all.known, std::set<std::string>{files.path("lists/2024.txt")});
+    for (const char* one : {"lists/current.txt", "none/gone.txt"}) {
+        EXPECT_TRUE(all.may_have(files.path(one))) << one;
+        EXPECT_TRUE(all.needs_no_answer(files.path(one))) << one;
+    }
+    EXPECT_FALSE(all.may_have(files.path("lists/gone.txt")));
+    EXPECT_FALSE(all.needs_no_answer(files.path("lists/2024.txt")));
+}
+
 TEST(Origins, AnUnknownUserIsAnError) {
     expect_error(origins_of({CommandSpec{{"true"}, "no-such-user-here", {}}}), ErrorKind::bad_input);
 }

@@ -191,8 +191,16 @@ void LiveSets::open(const Configuration& configuration, const SandboxSettings& s
 
 void LiveSets::open_all(const Configuration& configuration, const SandboxSettings& sandbox) {
     std::vector<std::unique_ptr<Runner>> opened;
+    const std::set<std::string> awaiting = sets_that_await_bans(configuration, state_);
     for (const SetConfiguration& set : configuration.sets) {
         if (!live::is_live(set)) continue;
+        if (awaiting.contains(set.name)) {
+            log_.error(
+                fmt::format("set {}: cannot be followed: its bans are still under its former name", set.name),
+                {{"SET", set.name}});
+            broke_off();
+            continue;
+        }
         auto runner = std::make_unique<Runner>(
             set.name, new_signal(), troubles_changed_.get(),
             [this, name = set.name](const std::exception& error) {

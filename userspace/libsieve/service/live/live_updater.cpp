@@ -192,6 +192,7 @@ class Updater final : public LiveUpdater {
         bool in_step = false;        // the part is what the source had when it was last asked
         std::string last_error = {}; // why it is not
         std::string accept = {};     // Refusal::accept, if that is why
+        bool is_refused = false;     // what it said last was, or a part of it
     };
 
     [[nodiscard]] Time now() const { return settings_.now ? settings_.now() : current_time(); }
@@ -482,6 +483,7 @@ class Updater final : public LiveUpdater {
     void taken(PartSource& source, SourceSchedule::Fetch fetch) {
         source.schedule.taken(fetch, now(), chance());
         source.in_step = true;
+        source.is_refused = false;
         source.last_error.clear();
         source.accept.clear();
         asked_ = now();
@@ -579,6 +581,7 @@ class Updater final : public LiveUpdater {
         }
         if (taken) return true;
         source.in_step = false;
+        source.is_refused = true;
         source.last_error = last_error_;
         source.accept = std::exchange(accept_, {});
         source.schedule.failed(now(), chance());
@@ -775,8 +778,10 @@ class Updater final : public LiveUpdater {
         if (!done) return put_off(release_at_, set_.name, std::move(done.error()));
         tell_change(*done);
     }
+    // A prefix that was refused may be accepted.
     [[nodiscard]] bool can_release() const {
-        return live_->holds() && !ranges_->awaits_image() && !live_->waits_for_cycle();
+        return live_->holds() && !ranges_->awaits_image() && !live_->waits_for_cycle() &&
+               std::ranges::none_of(sources_, &PartSource::is_refused);
     }
     // Whoever waits for the list of the new sources hears of it.
     void note_sources() {

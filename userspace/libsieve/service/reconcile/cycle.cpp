@@ -91,9 +91,10 @@ std::set<std::string> lacking(const SetSurvey& survey) {
         sources = survey.examined->read->known.sources;
     else if (survey.before())
         sources = survey.before()->sources;
+    const SourceIdentities now = source_identities(survey.set->sources);
     const auto has_answered = [&](const std::string& source) {
         const auto found = std::ranges::find(sources, source, &SourceProvenance::source);
-        if (found == sources.end()) return is_read; // a file by another name
+        if (found == sources.end()) return is_read || (is_live && now.needs_no_answer(source));
         return is_live || !found->digest.empty();
     };
     for (const auto& [former, shared] : survey.replaces)

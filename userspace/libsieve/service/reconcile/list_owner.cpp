@@ -2,6 +2,7 @@
 #include "libsieve/service/reconcile/list_owner.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <utility>
@@ -65,19 +66,30 @@ class FreeLists {
     // until the set's own have said their lists, as for a set that keeps its name.
     [[nodiscard]] std::optional<std::string> take_stream_for(const SetConfiguration& set) {
         if (state_.named(set.name)) return std::nullopt;
-        std::vector<std::string> found;
-        for (const auto& [name, record] : free_) {
-            if (configuration_.find_set(name) != nullptr || taken_.contains(name)) continue;
-            const std::set<std::string> then = identities_of(record.sources);
-            if (std::ranges::any_of(set.sources, [&](const SourceSpec& source) {
-                    return is_stream(source) && then.contains(source_name(source));
-                }))
-                found.push_back(name);
-        }
-        return found.size() == 1 ? std::optional(take(found.front())) : std::nullopt;
+        return take_one([&](const std::set<std::string>& then) {
+            return std::ranges::any_of(set.sources, [&](const SourceSpec& source) {
+                return is_stream(source) && then.contains(source_name(source));
+            });
+        });
+    }
+    // Of a set that gets bans besides what it has, the only one that is gone and had bans.
+    [[nodiscard]] std::optional<std::string> take_bans_for(const SetConfiguration& set) {
+        const std::string bans = source_name(BanSpec{});
+        const std::optional<SetRecord> record = state_.named(set.name);
+        if (!record || identities_of(record->sources).contains(bans)) return std::nullopt;
+        return take_one([&](const std::set<std::string>& then) { return then.contains(bans); });
     }
 
   private:
+    template <class Fits>
+    std::optional<std::string> take_one(const Fits& fits) {
+        std::vector<std::string> found;
+        for (const auto& [name, record] : free_)
+            if (configuration_.find_set(name) == nullptr && !taken_.contains(name) &&
+                fits(identities_of(record.sources)))
+                found.push_back(name);
+        return found.size() == 1 ? std::optional(take(found.front())) : std::nullopt;
+    }
     std::string take(const std::string& name) {
         taken_.insert(name);
         return name;
@@ -145,16 +157,21 @@ std::set<std::string> take_over_renamed(const Configuration& configuration, cons
             if (auto name = free.take_stream_for(set)) before.emplace(&set, std::move(*name));
     std::set<std::string> named; // sets that get another list
     for (const auto& [set, name] : before) named.insert(set->name);
+    const auto take_bans = [&](const SetConfiguration& set, const std::string& from) {
+        const Status moved = BanLedger(state.path(), set.name).take_over(from, live::current_time());
+        if (!moved)
+            observer.remark(fmt::format("set {}: {}; the bans of set {} stay where they are", set.name,
+                                        moved.error().message, from));
+        return moved.has_value();
+    };
+    for (const SetConfiguration& set : configuration.sets)
+        if (follows_bans(set) && !before.contains(&set))
+            if (const auto name = free.take_bans_for(set); name && take_bans(set, *name))
+                observer.remark(fmt::format("set {}: takes over the bans of set {}", set.name, *name));
     // Sets may have exchanged their names.
     std::erase_if(before, [&](const auto& one) {
         const auto& [set, name] = one;
-        if (follows_bans(*set))
-            if (const Status moved = BanLedger(state.path(), set->name).take_over(name, live::current_time());
-                !moved) {
-                observer.remark(fmt::format("set {}: {}; the bans of set {} stay where they are", set->name,
-                                            moved.error().message, name));
-                return true;
-            }
+        if (follows_bans(*set) && !take_bans(*set, name)) return true;
         if (!mark_as_renamed(name, state)) return true;
         // A set that waits for the list of its new sources has the old one until then.
         const bool waits = configuration.find_set(name) != nullptr && !named.contains(name);
@@ -179,6 +196,27 @@ std::set<std::string> take_over_renamed(const Configuration& configuration, cons
                                     set.name, twin->first->name));
     }
     return taken;
+}
+
+std::set<std::string> sets_that_await_bans(const Configuration& configuration, const StateDirectory& state) {
+    FreeLists free(configuration, state);
+    const auto has_bans = [&](const std::string& set) {
+        const auto bans = BanLedger(state.path(), set).bans(live::current_time());
+        return bans && !bans->empty();
+    };
+    std::set<std::string> waiting;
+    for (const SetConfiguration& set : configuration.sets) {
+        if (!follows_bans(set)) continue;
+        std::optional<std::string> from = free.take_bans_for(set);
+        if (!state.named(set.name)) {
+            from = free.take_for(set, true);
+            if (!from) from = free.take_for(set, false);
+            if (!from) from = free.take_stream_for(set);
+        }
+        if (from && std::filesystem::exists(ban_ledger_path(state.path(), *from)) && !has_bans(set.name))
+            waiting.insert(set.name);
+    }
+    return waiting;
 }
 
 } // namespace sieve::service

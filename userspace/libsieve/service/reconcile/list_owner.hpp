@@ -23,4 +23,9 @@ namespace sieve::service {
 std::set<std::string> take_over_renamed(const Configuration& configuration, const StateDirectory& state,
                                         const control::Observer& observer);
 
+// Sets whose bans take_over_renamed() could not move from the name that they had before, such as while
+// another process holds the ledgers' lock. As long as nobody follows them, the former sets stay.
+[[nodiscard]] std::set<std::string> sets_that_await_bans(const Configuration& configuration,
+                                                         const StateDirectory& state);
+
 } // namespace sieve::service

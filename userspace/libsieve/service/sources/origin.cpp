@@ -101,6 +101,8 @@ class Collector {
 
     [[nodiscard]] std::size_t size() const { return origins_.size(); }
     [[nodiscard]] std::vector<Origin> take() { return std::move(origins_); }
+    // Of files that have another name among the origins, this one.
+    [[nodiscard]] const std::vector<std::string>& other_names() const { return other_names_; }
 
   private:
     // A file that two sources name is one list.
@@ -109,12 +111,16 @@ class Collector {
             struct stat info {};
             const bool known =
                 ::stat(path.c_str(), &info) == 0 && !files_.emplace(info.st_dev, info.st_ino).second;
-            if (!known) origins_.emplace_back(FileOrigin{path});
+            if (known)
+                other_names_.push_back(path);
+            else
+                origins_.emplace_back(FileOrigin{path});
         }
         return {};
     }
 
     std::vector<Origin> origins_;
+    std::vector<std::string> other_names_;
     std::set<std::pair<dev_t, ino_t>> files_;
 };
 
@@ -142,18 +148,25 @@ Result<std::vector<Origin>> origins_of(const std::vector<SourceSpec>& sources) {
     return collector.take();
 }
 
+static bool any_lists(const std::vector<SourceSpec>& sources, const std::string& identity) {
+    return std::ranges::any_of(sources, [&](const SourceSpec& one) { return may_list(one, identity); });
+}
+
 bool SourceIdentities::may_have(const std::string& identity) const {
-    return known.contains(identity) ||
-           std::ranges::any_of(unlisted, [&](const SourceSpec& one) { return may_list(one, identity); });
+    return known.contains(identity) || any_lists(unlisted, identity) || needs_no_answer(identity);
+}
+
+bool SourceIdentities::needs_no_answer(const std::string& identity) const {
+    return other_names.contains(identity) || any_lists(without_files, identity);
 }
 
 bool SourceIdentities::may_be(const std::set<std::string>& identities) const {
+    const auto has_one = [&](const SourceSpec& source) {
+        return std::ranges::any_of(identities, [&](const std::string& one) { return may_list(source, one); });
+    };
     return std::ranges::includes(identities, known) &&
            std::ranges::all_of(identities, [&](const std::string& one) { return may_have(one); }) &&
-           std::ranges::all_of(unlisted, [&](const SourceSpec& source) {
-               return std::ranges::any_of(identities,
-                                          [&](const std::string& one) { return may_list(source, one); });
-           });
+           std::ranges::all_of(unlisted, has_one) && std::ranges::all_of(without_files, has_one);
 }
 
 SourceIdentities source_identities(const std::vector<SourceSpec>& sources) {
@@ -167,11 +180,14 @@ SourceIdentities source_identities(const std::vector<SourceSpec>& sources) {
             all.known.insert(origin_identity(FileOrigin{file->path}));
         else if (const auto* command = std::get_if<CommandSpec>(&source)) // without its user
             all.known.insert(origin_identity(CommandOrigin{command->arguments}));
-        else if (!std::visit([&](const auto& one) { return collector.add(one); }, source) ||
-                 collector.size() == before)
+        else if (!std::visit([&](const auto& one) { return collector.add(one); }, source))
             all.unlisted.push_back(source);
+        else if (collector.size() == before)
+            all.without_files.push_back(source);
     }
     for (const Origin& origin : collector.take()) all.known.insert(origin_identity(origin));
+    for (const std::string& path : collector.other_names())
+        all.other_names.insert(origin_identity(FileOrigin{path}));
     return all;
 }
 

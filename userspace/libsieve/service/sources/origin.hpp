@@ -54,12 +54,16 @@ using Origin = std::variant<FileOrigin, HttpOrigin, CommandOrigin, OpenOrigin>;
 
 // What sources stand for, by identity.
 struct SourceIdentities {
-    std::set<std::string> known{};      // streams, too
-    std::vector<SourceSpec> unlisted{}; // folders and patterns of which no file can be seen
+    std::set<std::string> known{};           // streams, too
+    std::set<std::string> other_names{};     // of files that are known by a name before
+    std::vector<SourceSpec> unlisted{};      // folders and patterns that cannot be looked at
+    std::vector<SourceSpec> without_files{}; // those of which no file is there
 
-    [[nodiscard]] bool empty() const { return known.empty() && unlisted.empty(); }
+    [[nodiscard]] bool empty() const { return known.empty() && unlisted.empty() && without_files.empty(); }
     // Whether they have this one, as far as can be known: a file may be one of those that cannot be seen.
     [[nodiscard]] bool may_have(const std::string& identity) const;
+    // Whether it is there no more, or by another name.
+    [[nodiscard]] bool needs_no_answer(const std::string& identity) const;
     // Whether they are just these, likewise. Where no file can be seen, there is one of them at least.
     [[nodiscard]] bool may_be(const std::set<std::string>& identities) const;
 
