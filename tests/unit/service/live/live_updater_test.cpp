@@ -884,28 +884,6 @@ TEST_F(AwaitedPrefixTest, AnAddressOfAListStays) {
     expect_only_the_prefix(*updater);
 }
 
-// Nor does one go for a prefix that is refused.
-TEST_F(LiveUpdaterTest, AnAddressStaysUntilThePrefixThatTakesItsPlaceIsAccepted) {
-    const auto updater = open(stream_set());
-    put_in_force();
-    put_in_force("block-ranges");
-    answer = Decisions{.added = {entry("192.0.2.1", 1, now + 2h), entry("10.0.0.1", 2, now + 2h)}};
-    settle(*updater);
-    answer = Decisions{.added = {entry("128.0.0.0/1", 3, now + 2h)},
-                       .deleted = {entry("192.0.2.1", 1), entry("10.0.0.1", 2)}};
-    now += 10s;
-    settle(*updater);
-    ASSERT_NE(last(LiveEvent::What::failed), nullptr);
-    EXPECT_TRUE(in_force_has("192.0.2.1"));
-    EXPECT_FALSE(in_force_has("10.0.0.1")) << "no prefix takes its place";
-    answer = Decisions{.added = {entry("10.0.0.2", 4, now + 2h)}};
-    now += 1min;
-    settle(*updater);
-    EXPECT_TRUE(updater->state().in_step);
-    EXPECT_FALSE(in_force_has("192.0.2.1"));
-    EXPECT_TRUE(in_force_has("10.0.0.2"));
-}
-
 // The other way round.
 TEST_F(AwaitedPrefixTest, APrefixStaysUntilTheAddressesThatTakeItsPlaceAreInForce) {
     const auto updater = in_force();

@@ -192,7 +192,6 @@ class Updater final : public LiveUpdater {
         bool in_step = false;        // the part is what the source had when it was last asked
         std::string last_error = {}; // why it is not
         std::string accept = {};     // Refusal::accept, if that is why
-        bool is_refused = false;     // what it said last was, or a part of it
     };
 
     [[nodiscard]] Time now() const { return settings_.now ? settings_.now() : current_time(); }
@@ -369,7 +368,7 @@ class Updater final : public LiveUpdater {
         const PartSource& bans = sources_.front();
         state.follows_bans = true;
         if (bans.in_step) state.ledger = bans_->mark();
-        state.settles = !delay_error_.empty() || building_.is_at_work() || awaits_filter() || live_->holds();
+        state.settles = !delay_error_.empty() || building_.is_at_work() || awaits_filter() || can_release();
         if (!bans.in_step)
             state.lacks = bans.last_error;
         else if (live_->awaits_sources() || (ranges_ && ranges_->awaits_sources()))
@@ -483,7 +482,6 @@ class Updater final : public LiveUpdater {
     void taken(PartSource& source, SourceSchedule::Fetch fetch) {
         source.schedule.taken(fetch, now(), chance());
         source.in_step = true;
-        source.is_refused = false;
         source.last_error.clear();
         source.accept.clear();
         asked_ = now();
@@ -581,7 +579,6 @@ class Updater final : public LiveUpdater {
         }
         if (taken) return true;
         source.in_step = false;
-        source.is_refused = true;
         source.last_error = last_error_;
         source.accept = std::exchange(accept_, {});
         source.schedule.failed(now(), chance());
@@ -778,10 +775,8 @@ class Updater final : public LiveUpdater {
         if (!done) return put_off(release_at_, set_.name, std::move(done.error()));
         tell_change(*done);
     }
-    // A prefix that was refused may be accepted.
     [[nodiscard]] bool can_release() const {
-        return live_->holds() && !ranges_->awaits_image() && !live_->waits_for_cycle() &&
-               std::ranges::none_of(sources_, &PartSource::is_refused);
+        return live_->holds() && !ranges_->awaits_image() && !live_->waits_for_cycle();
     }
     // Whoever waits for the list of the new sources hears of it.
     void note_sources() {
