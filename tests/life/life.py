@@ -290,6 +290,7 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
     def write_bad(self, name, text, told=True):
         """A list that the daemon must not take."""
         self.lists[name].good, self.lists[name].told = False, told
+        self.lists[name].bad_if_dropped = False
         self.write_text(name, text)
 
     def draw_list(self, name):

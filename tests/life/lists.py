@@ -68,6 +68,7 @@ class ListOfSet:
         self.core = [address(20 + number, index) for index in range(CORE)]
         self.good = True  # whether the daemon must take what the source says now
         self.told = False  # whether it must say that it does not
+        self.bad_if_dropped = False  # whether that is so as long as the set drops
         self.taken = False  # whether the daemon is known to have a good list
         self.newest = frozenset(self.core)
 

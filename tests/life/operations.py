@@ -86,6 +86,7 @@ class OnLists:
         ways = self.ways_to_spoil(one, drops)
         how = self.draw.choice(sorted(ways))
         self.write_bad(name, ways[how]())
+        one.bad_if_dropped = "own" in how or "protected" in how
         return f"{name} {how}"
 
     def ways_to_spoil(self, one, drops):
@@ -269,7 +270,8 @@ class OnTheDaemon:
         for name, one in self.lists.items():
             if name not in self.configuration["sets"]:
                 one.taken = False
-            elif not one.taken and not one.good:
+            elif not one.good and (not one.taken or (
+                    one.bad_if_dropped and self.configuration["sets"][name]["action"] != DROP)):
                 self.write_list(name, self.draw_list(name))
         self.read_anew()
 
