@@ -310,13 +310,6 @@ Result<LiveChange> LiveSet::replace(Part part, std::vector<TimedEntry> all) {
     return take(part, std::move(change), true);
 }
 
-bool LiveSet::refuses_size(Part part, EntryChange change, bool whole_list) const {
-    if (whole_list) change = said_.replacement(list_, part, change.added);
-    (void)keep_out(change.added, options_.set, options_.protection);
-    drop_what_changes_nothing(change);
-    return guard(part, change, whole_list).has_value();
-}
-
 // What no guard has a say in.
 Result<LiveChange> LiveSet::remove(EntryChange change) {
     LiveChange report;

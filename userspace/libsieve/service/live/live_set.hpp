@@ -163,9 +163,6 @@ class LiveSet {
     // The same, from all of the part as its sources have it now. Once all sources have said their lists, what
     // is left of sources that the set no longer has goes, too.
     [[nodiscard]] Result<LiveChange> replace(Part part, std::vector<TimedEntry> all);
-    // Whether a guard of the list's size would refuse that in change(), or in replace() if it is a whole
-    // list.
-    [[nodiscard]] bool refuses_size(Part part, EntryChange change, bool whole_list) const;
     // From here on, an address of these ranges that is to go stays on the list until release(): the prefix
     // that takes its place is not in force yet.
     void hold(std::vector<AddressRange> ranges);
