@@ -114,6 +114,27 @@ one_of_several() {
     unserve
 }
 
+# A source that another set is to have stays on its list until that set has read it, here behind a server that hangs.
+moved() {
+    serve
+    configure_urls "$IN_IF"
+    local url='{ url = "http://127.0.0.1:8080/moved" }, '
+    sed -i "/set.one/{n;s|\[|[$url|}" "$CONFIG"
+    echo 203.0.113.60 >"$LISTS/moved"
+    start
+    await has_sets '["one","two","three","four","five"]'
+    touch "$LISTS/two.hangs"
+    sed -i -e "/set.one/{n;s|$url||}" -e "/set.two/{n;s|\[|[$url|}" "$CONFIG"
+    says_anew 'set one: http://127.0.0.1:8080/moved stays on its list until set two has read it' kill -s HUP "$daemon"
+    verdict_of drop 0 1 50
+    rm "$LISTS/two.hangs"
+    says_anew 'set two: a new list with 2 entries' kill -s HUP "$daemon"
+    says_anew 'set one: a new list with 1 entry' kill -s HUP "$daemon"
+    verdict_of drop 0 1 50
+    stop
+    unserve
+}
+
 # A set that passes keeps out what could drop its members, as long as it has no list.
 friends() {
     serve
@@ -284,6 +305,7 @@ more_requests() { [ "$(grep -c "^$1\$" "$WORK/served")" -gt "$2" ]; }
 ktap_run \
     "one dead URL of five" dead \
     "one of a set's servers fails" one_of_several \
+    "a source that moves to another set" moved \
     "a set that passes has no list yet" friends \
     "two servers that hang" hanging \
     "a long list that is being built" building \

@@ -76,6 +76,15 @@ class CycleTest : public testing::Test {
         EXPECT_FALSE(kernel.changed());
         return report ? Error{} : report.error();
     }
+    // As a daemon does it: beside the cycles.
+    CycleReport refresh(const std::set<std::string>& names) {
+        CycleOptions options = remembering;
+        options.ask = Ask::some;
+        options.sets = names;
+        for (SetSurvey& survey : refresh_sets(kernel, configuration, names, state, host, sandbox, {}))
+            options.surveyed.emplace(survey.set->name, std::make_shared<SetSurvey>(std::move(survey)));
+        return done(options);
+    }
     // No hook can be read, and it is unknown which programs there are.
     void take_descriptors() {
         for (const char* const step : {"read hook", "find program"})
@@ -1390,24 +1399,112 @@ TEST_F(CycleTest, ASetThatGoesAwaitsASourceThatTheOtherDoesWithout) {
     for (const SetConfiguration& set : {configuration.sets[0], configuration.sets[1]})
         configuration.sets.back().sources.push_back(set.sources[0]);
     configuration.sets.erase(configuration.sets.begin(), configuration.sets.begin() + 2);
-    const auto refresh = [&] {
-        std::vector<SetSurvey> surveys =
-            refresh_sets(kernel, configuration, {"all"}, state, host, sandbox, {});
-        CycleOptions options = remembering;
-        options.ask = Ask::some;
-        options.sets = {"all"};
-        options.surveyed = {{"all", std::make_shared<SetSurvey>(std::move(surveys.at(0)))}};
-        done(options);
-    };
     for (int i = 0; i < 2; i++) {
-        refresh();
+        refresh({"all"});
         EXPECT_EQ(names_in_force(), (std::vector<std::string>{"a", "all"}));
         EXPECT_EQ(in_force_entries("all"), 3U);
     }
     answers = true;
-    refresh();
+    refresh({"all"});
     EXPECT_EQ(names_in_force(), std::vector<std::string>{"all"});
     EXPECT_EQ(in_force_entries("all"), 4U);
+}
+
+// Sets of a file and of a program, which prints one address, or fails.
+class MovedSourceTest : public CycleTest {
+  protected:
+    const CommandSpec one{.arguments = {"one"}};
+    const CommandSpec two{.arguments = {"two"}};
+    std::map<std::string, std::string> printed{{"one", "192.0.2.11\n"}, {"two", "192.0.2.12\n"}};
+
+    MovedSourceTest() {
+        sandbox.run = [this, inner = sandbox.run](const ChildOrder& child) -> Result<ChildEnd> {
+            if (child.role != ChildRole::command) return inner(child);
+            const auto order = read_order(child.message);
+            const auto text = printed.find(std::get<CommandOrder>(order->order).arguments.back());
+            ChildEnd end;
+            end.number = text == printed.end() ? 1 : 0;
+            if (text != printed.end() && child.output(text->second) != 0) return bad_input("not written");
+            return end;
+        };
+        sources(0).emplace_back(one);
+        done();
+    }
+    std::vector<SourceSpec>& sources(std::size_t set) { return configuration.sets[set].sources; }
+    void move_one() {
+        sources(0).pop_back();
+        sources(1).emplace_back(one);
+    }
+};
+
+TEST_F(MovedSourceTest, StaysUntilTheOtherSetHasReadIt) {
+    ASSERT_EQ(in_force_entries("a"), 2U);
+    move_one();
+    files.feed("a.txt", {"192.0.2.1", "192.0.2.4"}); // is no less in force for that
+    for (int i = 0; i < 2; i++) {
+        const CycleReport report = refresh({"a"});
+        EXPECT_EQ(in_force_entries("a"), 3U);
+        ASSERT_TRUE(report.sets.at(0).error);
+        expect_says(report.sets.at(0).error->message);
+        done(remembering);
+    }
+    printed.erase("one");
+    refresh({"b"}); // does without it
+    refresh({"a"});
+    EXPECT_EQ(in_force_entries("a"), 3U);
+    printed["one"] = "192.0.2.11\n";
+    refresh({"b"});
+    EXPECT_EQ(in_force_entries("a"), 3U);
+    EXPECT_EQ(in_force_entries("b"), 3U);
+    EXPECT_FALSE(refresh({"a"}).sets.at(0).error);
+    EXPECT_EQ(in_force_entries("a"), 2U);
+}
+
+TEST_F(MovedSourceTest, NeedsNoSecondLookWhereBothAreReadAtOnce) {
+    move_one();
+    EXPECT_FALSE(refresh({"a", "b"}).sets.at(0).error);
+    EXPECT_EQ(in_force_entries("a"), 1U);
+    EXPECT_EQ(in_force_entries("b"), 3U);
+}
+
+TEST_F(MovedSourceTest, OfAFileStaysToo) {
+    const FileSpec file{files.feed("c.txt", {"192.0.2.5", "192.0.2.6"})};
+    sources(0).emplace_back(file);
+    done();
+    sources(0).pop_back();
+    sources(1).emplace_back(file);
+    EXPECT_TRUE(refresh({"a"}).sets.at(0).error);
+    EXPECT_EQ(in_force_entries("a"), 4U);
+    refresh({"b"});
+    EXPECT_FALSE(refresh({"a"}).sets.at(0).error);
+    EXPECT_EQ(in_force_entries("a"), 2U);
+}
+
+TEST_F(MovedSourceTest, ThatAreExchangedWaitForNoOneForEver) {
+    sources(1).emplace_back(two);
+    done();
+    std::swap(sources(0).back(), sources(1).back());
+    refresh({"a"});
+    EXPECT_EQ(in_force_entries("a"), 3U);
+    EXPECT_FALSE(refresh({"b"}).sets.at(1).error);
+    EXPECT_EQ(in_force_entries("b"), 3U);
+    EXPECT_FALSE(refresh({"a"}).sets.at(0).error);
+    EXPECT_EQ(in_force_entries("a"), 2U);
+}
+
+// What is left of it would be judged as it never was to be.
+TEST_F(MovedSourceTest, StaysInNoSetWithAnotherAction) {
+    move_one();
+    configuration.sets[0].action = control::WantedAction{SIEVE_ACTION_PASS};
+    EXPECT_FALSE(refresh({"a"}).sets.at(0).error);
+    EXPECT_EQ(in_force_entries("a"), 1U);
+}
+
+TEST_F(MovedSourceTest, StaysWhereTheOtherSetIsOfTheSameInterface) {
+    configuration.interfaces[0].sets = {"a"};
+    move_one();
+    EXPECT_FALSE(refresh({"a"}).sets.at(0).error);
+    EXPECT_EQ(in_force_entries("a"), 1U);
 }
 
 // Nobody knows what is in a folder that is not there. What the other sources are is known all the same.

@@ -80,10 +80,8 @@ replaced_by(const SetConfiguration& set, const std::map<std::string, std::set<st
     return replaced;
 }
 
-// Those of which a source has not answered this set yet: what it said is on their lists alone.
-std::set<std::string> lacking(const SetSurvey& survey) {
-    std::set<std::string> lacking;
-    if (survey.replaces.empty()) return lacking;
+// Whether what a source said is on this set's list, or will be by this cycle.
+std::function<bool(const std::string& source)> answered(const SetSurvey& survey) {
     const bool is_live = live::is_live(*survey.set); // no digest of its sources is known
     const bool is_read = survey.asked && survey.examined && !survey.error;
     std::vector<SourceProvenance> sources;
@@ -92,14 +90,62 @@ std::set<std::string> lacking(const SetSurvey& survey) {
     else if (survey.before())
         sources = survey.before()->sources;
     const SourceIdentities now = source_identities(survey.set->sources);
-    const auto has_answered = [&](const std::string& source) {
+    return [=](const std::string& source) {
         const auto found = std::ranges::find(sources, source, &SourceProvenance::source);
         if (found == sources.end()) return is_read || (is_live && now.needs_no_answer(source));
         return is_live || !found->digest.empty();
     };
+}
+
+// Those of which a source has not answered this set yet: what it said is on their lists alone.
+std::set<std::string> lacking(const SetSurvey& survey) {
+    std::set<std::string> lacking;
+    if (survey.replaces.empty()) return lacking;
+    const auto has_answered = answered(survey);
     for (const auto& [former, shared] : survey.replaces)
         if (!std::ranges::all_of(shared, has_answered)) lacking.insert(former);
     return lacking;
+}
+
+// The sources of the set's list that it no longer has. None of a set with another action: what stays on its
+// list would be judged as it never was to be.
+std::set<std::string> given_up(const SetConfiguration& set, const Configuration& configuration,
+                               const StateDirectory& state) {
+    const std::optional<SetRecord> record = state.named(set.name);
+    if (!record || record->action != action_digest(configuration, set)) return {};
+    const SourceIdentities now = source_identities(set.sources);
+    std::set<std::string> sources = identities_of(record->sources);
+    std::erase_if(sources,
+                  [&](const std::string& one) { return one == record->exceptions || now.may_have(one); });
+    return sources;
+}
+
+// Those of them that another set of the same interface is to have, and has not read yet.
+MovedOrigins moved_from(const SetConfiguration& set, const std::set<std::string>& sources,
+                        const Configuration& configuration, const StateDirectory& state,
+                        const std::vector<SetSurvey>& surveys) {
+    MovedOrigins moved;
+    const auto meets = [&](const SetConfiguration& other) {
+        return other.name != set.name &&
+               std::ranges::any_of(configuration.interfaces, [&](const InterfaceConfiguration& entry) {
+                   return std::ranges::count(entry.sets, set.name) != 0 &&
+                          std::ranges::count(entry.sets, other.name) != 0;
+               });
+    };
+    for (std::size_t i = 0; i < surveys.size(); i++) {
+        const SetConfiguration& other = configuration.sets[i];
+        if (!meets(other)) continue;
+        const SourceIdentities others = source_identities(other.sources);
+        std::set<std::string> shared = sources;
+        std::erase_if(shared, [&](const std::string& one) { return !others.known.contains(one); });
+        if (shared.empty()) continue;
+        SetSurvey before{.set = &other, .asked = false};
+        if (surveys[i].set == nullptr) before.examined = remembered(other, state, {});
+        const auto has_answered = answered(surveys[i].set != nullptr ? surveys[i] : before);
+        for (const std::string& one : shared)
+            if (!has_answered(one)) moved.emplace(one, other.name);
+    }
+    return moved;
 }
 
 // Whether the list that a range set's image was built of can be read.
@@ -201,12 +247,13 @@ SetReport report_of(const SetSurvey& survey) {
 }
 
 void examine_set(SetSurvey& survey, const StateDirectory& state, const SandboxSettings& sandbox,
-                 const control::Observer& observer, const std::function<bool()>& in_force) {
+                 const control::Observer& observer, const std::function<bool()>& in_force,
+                 const MovedOrigins& moved) {
     if (!survey.asked) {
         survey.examined = remembered(*survey.set, state, observer);
         return;
     }
-    auto examined = examine(*survey.set, state, survey.protection, sandbox, observer, in_force);
+    auto examined = examine(*survey.set, state, survey.protection, sandbox, observer, in_force, moved);
     if (examined) {
         survey.examined = std::move(*examined);
         if (const auto& behind = survey.examined->behind) {
@@ -707,7 +754,7 @@ class Cycle {
                 return state_.commit(report.name, *report.last_good);
             return {};
         }
-        (void)note_action(report.name, staged->second);
+        staged->second.action = survey.action;
         if (survey.before() && !is_its_own(report.name)) staged->second.former = survey.before()->former;
         if (!live_.contains(report.name) && is_planned(report.name)) {
             state_.discard_staged(report.name);
@@ -869,9 +916,8 @@ std::vector<SetSurvey> survey(control::Kernel* kernel, const Configuration& conf
     const auto survey_those = [&](const SetsTogether& together, const auto& concerned) {
         Remarks remarks(surveys.size());
         const std::set<std::string> asked = together.completed(options.sets);
-        for_each_at_once(surveys.size(), [&](std::size_t i) {
+        const auto survey_set = [&](std::size_t i, const MovedOrigins& moved) {
             const SetConfiguration& set = configuration.sets[i];
-            if (!concerned(set.name)) return;
             SetSurvey& survey = surveys[i];
             const bool is_first_look = survey.set == nullptr;
             if (const auto ready = options.surveyed.find(set.name);
@@ -885,7 +931,7 @@ std::vector<SetSurvey> survey(control::Kernel* kernel, const Configuration& conf
                 const auto in_force = [&] {
                     return kernel == nullptr || live::something_is_in_force(*kernel, configuration, set.name);
                 };
-                examine_set(survey, state, sandbox, remarks.observer(i), in_force);
+                examine_set(survey, state, sandbox, remarks.observer(i), in_force, moved);
             }
             survey.replaces = replaced_by(set, left);
             survey.not_its_own = survey.before() && !survey.before()->former.empty();
@@ -895,7 +941,26 @@ std::vector<SetSurvey> survey(control::Kernel* kernel, const Configuration& conf
                         survey.replaces.emplace(name, std::set<std::string>());
             survey.goes_by_record = set.sources.empty() && has_whole_list(survey, state);
             survey.action = action_digest(configuration, set);
-        });
+        };
+        // A set that gives sources up comes after those that may get them.
+        std::vector<std::size_t> first;
+        std::map<std::size_t, std::set<std::string>> giving;
+        for (std::size_t i = 0; i < surveys.size(); i++) {
+            const SetConfiguration& set = configuration.sets[i];
+            if (!concerned(set.name)) continue;
+            std::set<std::string> sources;
+            if (is_asked(options, asked, set) && !options.surveyed.contains(set.name))
+                sources = given_up(set, configuration, state);
+            if (sources.empty())
+                first.push_back(i);
+            else
+                giving.emplace(i, std::move(sources));
+        }
+        for_each_at_once(first.size(), [&](std::size_t n) { survey_set(first[n], {}); });
+        std::vector<std::pair<std::size_t, MovedOrigins>> last;
+        for (const auto& [i, sources] : giving)
+            last.emplace_back(i, moved_from(configuration.sets[i], sources, configuration, state, surveys));
+        for_each_at_once(last.size(), [&](std::size_t n) { survey_set(last[n].first, last[n].second); });
         remarks.tell(observer);
     };
     SetsTogether together = SetsTogether::of(configuration);

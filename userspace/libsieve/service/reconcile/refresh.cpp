@@ -157,6 +157,27 @@ std::optional<KeptContent> kept_content(const std::string& set, const SetRecord&
     return KeptContent{std::move(*content), *found};
 }
 
+// Adds those of which something is there. Why the list is not yet what it is to be; nothing if none is.
+std::optional<GatherFailure> add_moved(const SetConfiguration& set, const SetRecord& record,
+                                       const MovedOrigins& moved, const StateDirectory& state,
+                                       std::vector<Origin>& origins) {
+    std::optional<GatherFailure> behind;
+    for (const auto& [identity, holder] : moved) {
+        std::error_code none;
+        if (kept_content(set.name, record, state, identity))
+            origins.emplace_back(MovedOrigin{identity});
+        else if (std::filesystem::is_regular_file(identity, none))
+            origins.emplace_back(FileOrigin{identity});
+        else
+            continue;
+        behind = Error{
+            ErrorKind::bad_input,
+            fmt::format("set {}: {} stays on its list until set {} has read it", set.name, identity, holder),
+            {.set = set.name}};
+    }
+    return behind;
+}
+
 // For the visits to come. What cannot be written is asked for again, as if it had never been kept. What the
 // record has stays until the next visit, since these sources may never come into the record.
 void keep_contents(const std::string& set, const std::string& identity, const SourceVisit& visit,
@@ -179,7 +200,8 @@ std::uint64_t Examined::entries() const {
 tl::expected<Examined, GatherFailure> examine(const SetConfiguration& set, const StateDirectory& state,
                                               const Protection& protection, const SandboxSettings& sandbox,
                                               const control::Observer& observer,
-                                              const std::function<bool()>& in_force) {
+                                              const std::function<bool()>& in_force,
+                                              const MovedOrigins& moved) {
     const auto start = std::chrono::steady_clock::now();
     Examined examined;
     examined.before = state.read(set.name, observer.remark);
@@ -190,6 +212,7 @@ tl::expected<Examined, GatherFailure> examine(const SetConfiguration& set, const
         origins.error().message = fmt::format("set {}: {}", set.name, origins.error().message);
         return tl::unexpected(std::move(origins.error()));
     }
+    if (examined.before) examined.behind = add_moved(set, *examined.before, moved, state, *origins);
     if (origins->empty()) { // such as a folder without a file
         Feed none(set.feed.fields);
         std::string digest = digest_of_list(none);
@@ -227,13 +250,13 @@ tl::expected<Examined, GatherFailure> examine(const SetConfiguration& set, const
     if (auto* unchanged = std::get_if<UnchangedList>(&done)) {
         examined.provenance_changed = !same_sources(examined.before->sources, unchanged->known.sources);
         examined.before->sources = std::move(unchanged->known.sources);
-        examined.behind = std::move(unchanged->visit.behind);
+        if (unchanged->visit.behind) examined.behind = std::move(unchanged->visit.behind);
         keep_contents(set.name, examined.before->identity, unchanged->visit, examined.before->sources, state);
         examined.before->exceptions = exceptions_identity(set.feed.except);
         return examined;
     }
     examined.read = std::move(std::get<ReadList>(done));
-    examined.behind = std::move(examined.read->visit.behind);
+    if (examined.read->visit.behind) examined.behind = std::move(examined.read->visit.behind);
     for (const std::string& remark : examined.read->remarks) observer.remark(remark);
     SIEVE_TRY(leave_out(set, protection, examined, observer));
     check(set, examined, state, protection, observer);

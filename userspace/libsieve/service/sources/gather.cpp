@@ -98,6 +98,8 @@ class Gathering {
         return Gathered{std::move(content), fresh_, false};
     }
 
+    Outcome<Gathered> from(const MovedOrigin&) { return bad_input(name_ + ": what it said last is lost"); }
+
   private:
     [[nodiscard]] tl::unexpected<Error> unreadable(int error) const {
         return bad_input(fmt::format("{}: cannot be read: {}", name_, errno_text(error)));

@@ -32,6 +32,9 @@ std::string name(const CommandOrigin& command) {
 std::string name(const OpenOrigin& open) {
     return printable(open.name);
 }
+std::string name(const MovedOrigin& moved) {
+    return moved.identity;
+}
 
 // What the name leaves out.
 std::string secret(const FileOrigin&) {
@@ -54,6 +57,9 @@ std::string secret(const CommandOrigin& command) {
 std::string secret(const OpenOrigin&) {
     return {};
 }
+std::string secret(const MovedOrigin&) {
+    return {};
+}
 
 Status check(const FileOrigin& file) {
     if (file.path.empty()) return invalid_request("a list's path is empty");
@@ -69,6 +75,9 @@ Status check(const CommandOrigin& command) {
 }
 Status check(const OpenOrigin& open) {
     if (open.descriptor < 0) return invalid_request(fmt::format("{}: is not open", name(open)));
+    return {};
+}
+Status check(const MovedOrigin&) {
     return {};
 }
 

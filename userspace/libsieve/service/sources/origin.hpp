@@ -40,7 +40,13 @@ struct OpenOrigin {
     std::string name;
 };
 
-using Origin = std::variant<FileOrigin, HttpOrigin, CommandOrigin, OpenOrigin>;
+// A server or a command that is another set's by now. It is not asked here: what it said last is on the list
+// until that set has read it (ReadRequest::kept).
+struct MovedOrigin {
+    std::string identity;
+};
+
+using Origin = std::variant<FileOrigin, HttpOrigin, CommandOrigin, OpenOrigin, MovedOrigin>;
 
 // What these sources stand for now: each list of a folder, each file that a pattern matches. A stream stands
 // for none. Errors: bad_input for a folder that cannot be read, and for a user that there is not.

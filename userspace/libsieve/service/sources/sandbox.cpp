@@ -152,7 +152,7 @@ class ReadStep : SetStep {
             if (!one) {
                 std::optional<Gathered> instead = instead_of(origin);
                 if (!instead) return failed(std::move(one.error()));
-                if (!visit_.behind) visit_.behind = named(std::move(one.error()));
+                if (!visit_.behind && !is_moved(origin)) visit_.behind = named(std::move(one.error()));
                 one = std::move(*instead);
             }
             gathered_.push_back(std::move(*one));
@@ -185,8 +185,12 @@ class ReadStep : SetStep {
     }
     // A file of this host needs no copy. A list of one origin is kept as a list.
     [[nodiscard]] bool is_kept(const Origin& origin) const {
-        return request_.origins.size() > 1 &&
-               (std::holds_alternative<HttpOrigin>(origin) || std::holds_alternative<CommandOrigin>(origin));
+        return is_moved(origin) ||
+               (request_.origins.size() > 1 && (std::holds_alternative<HttpOrigin>(origin) ||
+                                                std::holds_alternative<CommandOrigin>(origin)));
+    }
+    [[nodiscard]] static bool is_moved(const Origin& origin) {
+        return std::holds_alternative<MovedOrigin>(origin);
     }
     // Nothing: none is kept, or it is not what the record says.
     [[nodiscard]] std::optional<Gathered> kept_of(const Origin& origin) const {
