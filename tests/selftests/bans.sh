@@ -203,6 +203,12 @@ another_name() {
     judged drop "$B" "$OF_RANGE"
     judged pass "$A"
     sieve unload "$IN_IF"
+    # Where nothing is kept, --diff shows what comes, too.
+    rm -rf "$STATE"
+    sieve -q apply --diff "$CONFIG" | grep -q '+ set banned' || fail "the set does not come"
+    sieve -q apply "$CONFIG"
+    judges_by banned
+    sieve unload "$IN_IF"
 }
 judges_by() {
     sieve --json status "$IN_IF" | jq -e --arg set "$1" 'any(.interfaces[].sets[]; .name == $set)' >"$WORK/awaited"

@@ -118,8 +118,12 @@ Result<Exit> run_diff(const ApplyArguments& arguments, const service::Configurat
     control::RealKernel kernel;
     SIEVE_ASSIGN(const std::vector<service::ManagedHook> managed, state.hooks(observer(context).remark));
     SIEVE_ASSIGN(const service::Pauses pauses, service::read_pauses(state.path()));
-    const service::ReconcilePlan plan =
-        service::make_plan(kernel, configuration, service::wanted_versions(surveys), managed, pauses);
+    service::WantedVersions wanted = service::wanted_versions(surveys);
+    for (auto& [name, version] : wanted)
+        if (!version.has_image() &&
+            service::live::gets_first_image(configuration, *configuration.find_set(name)))
+            version.filter = service::WantedFilter::new_build;
+    const service::ReconcilePlan plan = service::make_plan(kernel, configuration, wanted, managed, pauses);
     if (const std::optional<Error> error = service::first_failure(surveys, plan))
         return tl::unexpected(*error);
     nlohmann::json out = {{"configuration", arguments.path},
@@ -280,8 +284,10 @@ Result<Exit> run(ApplyArguments& arguments, Context& context) {
             service::sources_of_lists(set).empty() ? "" : ", and reads what it has besides";
         for (const service::SourceSpec& source : set.sources)
             if (service::is_stream(source))
-                remark(context, fmt::format("set {}: only xdp-sieved follows {}{}; what is in force stays",
-                                            set.name, service::source_name(source), lists));
+                remark(context,
+                       fmt::format("set {}: only xdp-sieved follows {}{}; until it runs, the set keeps "
+                                   "what it has, and a new set has nothing but bans",
+                                   set.name, service::source_name(source), lists));
     }
     for (const std::string& exposed : service::exposed_passwords(configuration)) remark(context, exposed);
     if (arguments.check) {

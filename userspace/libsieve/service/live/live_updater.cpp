@@ -937,6 +937,16 @@ Result<std::unique_ptr<LiveUpdater>> LiveUpdater::open(LiveUpdaterSettings setti
     return updater;
 }
 
+bool gets_first_image(const Configuration& configuration, const SetConfiguration& set) {
+    return std::ranges::any_of(configuration.sets, [&](const SetConfiguration& owner) {
+        return (owner.name == set.name || range_set_name(owner.name) == set.name) && follows_stream(owner) &&
+               (!lets_packets_pass(configuration, owner) ||
+                std::ranges::all_of(owner.sources, [](const SourceSpec& source) {
+                    return std::holds_alternative<BanSpec>(source);
+                }));
+    });
+}
+
 Status make_first_images(const Configuration& configuration, control::Kernel& kernel,
                          const StateDirectory& state, HostAddresses& host, const SandboxSettings& sandbox) {
     const auto has_image = [&](const std::string& set) {

@@ -129,6 +129,10 @@ class LiveUpdater {
     [[nodiscard]] virtual bool is_banned(const Prefix& single) const = 0;
 };
 
+// Whether a set that has no image is put in force at once, as make_first_images() does it: one that follows a
+// stream, or its range set. One that passes waits for its sources, but for bans, which are at hand.
+[[nodiscard]] bool gets_first_image(const Configuration& configuration, const SetConfiguration& set);
+
 // Makes the last good images of the sets that follow a stream and have none, so that a cycle can put them in
 // force. They are empty until somebody follows the stream. `configuration` is as with_range_sets() made it.
 [[nodiscard]] Status make_first_images(const Configuration& configuration, control::Kernel& kernel,
