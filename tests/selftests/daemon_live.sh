@@ -17,6 +17,7 @@ in_turn() {
     cat >"$CONFIG" <<END
 [service]
 state-directory = "$STATE"
+listen = "127.0.0.1:9273"
 [[interface]]
 name = "$IN_IF"
 sets = ["$1"]
@@ -38,6 +39,8 @@ in_force() {
 # other SET: prints the name of the other one.
 other() { [ "$1" = live ] && echo still || echo live; }
 
+has_entries() { [ "$(metric "xdp_sieve_list_entries{set=\"$1\"}")" = "$2" ]; }
+
 # Both lists name the stranger. The live set's image does not: it came when the set was in force already.
 begin() {
     fresh_lists
@@ -50,6 +53,7 @@ begin() {
     await in_force live
     echo "$STRANGER" >>"$LISTS/live.txt"
     says 'set live: 1 came and 0 went'
+    await has_entries live 2
     echo "kept drop drop udp $STRANGER $IN4 1 2" >"$WORK/flows"
     start_stream "$WORK/flows" "$WORK/report"
 }

@@ -101,10 +101,6 @@ END
 disk_is_now() { nsenter --mount="/proc/$daemon/ns/mnt" mount -o "remount,$1" "$STATE"; }
 on_its_disk() { test -f "/proc/$daemon/root$STATE/$1"; }
 
-# metric NAME: prints its value.
-metric() { inside "$IN" python3 -c 'import sys, urllib.request
-print(urllib.request.urlopen("http://127.0.0.1:9273/metrics").read().decode())' | sed -n "s/^$1 //p"; }
-
 # A disk that is full at the first start, and has room later.
 full_disk() {
     fresh '' '' 'listen = "127.0.0.1:9273"'

@@ -101,3 +101,6 @@ says_anew() {
     await more_lines "$pattern" "$before"
 }
 more_lines() { [ "$(grep -Ec -- "$1" "$WORK/said" || true)" -gt "$2" ]; }
+
+# metric NAME: prints its value; the configuration has listen = "127.0.0.1:9273".
+metric() { inside "$IN" curl -sf http://127.0.0.1:9273/metrics | sed -n "s/^$1 //p"; }

@@ -207,7 +207,7 @@ TEST_F(MergedSourcesTest, NeitherHalfOfAListIsTakenIfOneIsRefused) {
     write_list(lines);
     const auto updater = open_in_force();
     EXPECT_EQ(updater->state().ranges, 100U);
-    const std::uint64_t addresses = updater->state().entries;
+    const auto addresses = updater->state().entries;
     lines.resize(200);
     list(lines, *updater);
     EXPECT_FALSE(updater->state().in_step);

@@ -122,6 +122,26 @@ TEST_F(StatisticsTest, AddsUpChangesInPlace) {
     EXPECT_EQ(set.confirmed, start + 1s);
 }
 
+// Its image was built of fewer.
+TEST_F(StatisticsTest, KnowsHowManyEntriesAListHasThatChangesInPlace) {
+    Statistics statistics(settings());
+    statistics.set_configuration(configured({"a"}));
+    const auto entries = [&] { return entries_of(statistics.record().sets.at("a")); };
+    statistics.note_live_entries("a", 6);
+    EXPECT_EQ(entries(), std::nullopt);
+    CycleReport report;
+    report.sets.push_back({.name = "a", .last_good = SetRecord{.entries = 1}});
+    statistics.note_cycle(report, {});
+    EXPECT_EQ(entries(), 6U);
+    statistics.note_live_entries("a", std::nullopt);
+    EXPECT_EQ(entries(), 1U);
+    statistics.note_live_entries("a", 6);
+    statistics.note_cycle(report, {.asked = {"a"}}); // it no longer changes in place
+    EXPECT_EQ(entries(), 1U);
+    statistics.note_live_entries("unknown", 6);
+    EXPECT_EQ(statistics.record().sets.size(), 1U);
+}
+
 TEST_F(StatisticsTest, RemembersWhetherTheConfigurationIsValid) {
     Statistics statistics(settings());
     statistics.note_reload(Error{ErrorKind::bad_input, "line 4"}, start);

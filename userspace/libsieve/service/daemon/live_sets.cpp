@@ -131,6 +131,8 @@ class LiveSets::Runner {
             const live::Time next = updater_->step();
             const live::LiveUpdater::State state = updater_->state();
             give_back_memory(state);
+            statistics.note_live_entries(set_, state.entries);
+            if (state.ranges) statistics.note_live_entries(live::range_set_name(set_), state.ranges);
             if (state.in_step && state.asked != asked_) { // its source has answered anew
                 asked_ = state.asked;
                 statistics.note_refresh(set_, {.result = SetOutcome::unchanged});

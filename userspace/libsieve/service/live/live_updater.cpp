@@ -315,10 +315,10 @@ class Updater final : public LiveUpdater {
     }
     void show() {
         State state;
-        state.entries = live_->list().prefixes();
+        state.entries = entries_of(set_.name);
         state.timed_entries = live_->list().timed_entries();
         if (ranges_) {
-            state.ranges = ranges_->list().prefixes();
+            state.ranges = entries_of(ranges_->name());
             state.timed_entries += ranges_->list().timed_entries();
         }
         state.in_step = is_in_step();

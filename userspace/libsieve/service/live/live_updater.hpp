@@ -107,8 +107,8 @@ class LiveUpdater {
         std::uint64_t ipv6 = 0;
     };
     struct State {
-        std::uint64_t entries = 0;          // single addresses
-        std::uint64_t ranges = 0;           // prefixes, in the range set
+        std::optional<std::uint64_t> entries{}; // single addresses; nothing: the list was lost
+        std::optional<std::uint64_t> ranges{};  // prefixes, in the range set; likewise, or there is none
         std::uint64_t timed_entries = 0;    // decisions or lines
         std::vector<OriginCount> origins{}; // of decisions, by name
         bool in_step = false;               // the list is what the source had when it was last asked

@@ -346,7 +346,7 @@ void add_hook(Collection& all, const HookSnapshot& hook) {
 void add_list(Collection& all, const std::string& name, const SetHistory& set) {
     const Labels labels{name};
     if (set.last_good) {
-        all.add(Id::list_entries, labels, set.last_good->entries);
+        all.add(Id::list_entries, labels, *entries_of(set));
         all.add(Id::list_skipped, labels, set.last_good->skipped);
         all.add(Id::list_left_out, labels, static_cast<std::uint64_t>(set.last_good->left_out.size()));
         all.add(Id::list_image_bytes, labels, set.last_good->bytes);

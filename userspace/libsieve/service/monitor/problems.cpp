@@ -29,7 +29,7 @@ std::string what_stays(const SetHistory& set, Clock::time_point now) {
     if (!set.last_good) return "The set has no last good list.";
     const Clock::time_point built{std::chrono::seconds(set.last_good->built_at)};
     return fmt::format("The last good list, of {} and with {} entries, stays in force.", ago(built, now),
-                       whole_count(set.last_good->entries));
+                       whole_count(*entries_of(set)));
 }
 
 void add_hooks(std::vector<Problem>& problems, const Snapshot& snapshot) {

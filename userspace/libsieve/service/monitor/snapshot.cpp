@@ -72,6 +72,11 @@ std::chrono::seconds asked_every(const SetConfiguration& set) {
     return stream != nullptr ? stream->poll : set.refresh;
 }
 
+std::optional<std::uint64_t> entries_of(const SetHistory& set) {
+    if (!set.last_good) return std::nullopt;
+    return set.live_entries.value_or(set.last_good->entries);
+}
+
 std::optional<Clock::time_point> last_confirmed(const SetHistory& set) {
     if (set.confirmed) return set.confirmed;
     if (!set.last_good) return std::nullopt;

@@ -60,4 +60,7 @@ struct Snapshot {
 // read. Nothing if there is no list.
 [[nodiscard]] std::optional<Clock::time_point> last_confirmed(const SetHistory& set);
 
+// How many entries its last good list has; nothing if it has none.
+[[nodiscard]] std::optional<std::uint64_t> entries_of(const SetHistory& set);
+
 } // namespace sieve::service::watching

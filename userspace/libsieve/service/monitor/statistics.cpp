@@ -112,7 +112,10 @@ void Statistics::refresh_noted(const std::string& name, RefreshNote note) {
     if (note.times.fetching) set.fetching.add(*note.times.fetching);
     if (note.times.building) set.building.add(*note.times.building);
     if (note.result == SetOutcome::unchanged || note.result == SetOutcome::replaced) set.confirmed = note.at;
-    if (note.last_good) set.last_good = note.last_good;
+    if (note.last_good) {
+        set.last_good = note.last_good;
+        set.live_entries.reset(); // the set no longer changes in place
+    }
     set.last = std::move(note);
 }
 
@@ -184,6 +187,12 @@ void Statistics::note_live_change(const std::string& name, const LiveChangeNote&
     set.changing.add(change.took);
     set.confirmed = change.at;
     set.last_change = change;
+}
+
+void Statistics::note_live_entries(const std::string& name, std::optional<std::uint64_t> entries) {
+    const std::lock_guard lock(mutex_);
+    if (const auto set = record_.sets.find(name); set != record_.sets.end())
+        set->second.live_entries = entries;
 }
 
 void Statistics::note_reload(const std::optional<Error>& error, Clock::time_point at) {

@@ -110,6 +110,7 @@ struct SetHistory {
     std::uint64_t rebuilds_due = 0;
     TimeSum changing{};
     std::optional<LiveChangeNote> last_change{};
+    std::optional<std::uint64_t> live_entries{}; // on the list, which changed since its image was built
 };
 
 // What the hooks counted at one moment.
@@ -176,6 +177,8 @@ class Statistics {
     void note_cycle_failed(const Error& error, const CycleTimes& times);
     void note_refresh(const std::string& set, RefreshNote note);
     void note_live_change(const std::string& set, const LiveChangeNote& change);
+    // How many entries the list of a set that changes in place has; nothing: nobody knows.
+    void note_live_entries(const std::string& set, std::optional<std::uint64_t> entries);
     // The configuration was read again; `error` if it is not valid and the old one stays.
     void note_reload(const std::optional<Error>& error, Clock::time_point at = Clock::now());
     // Why state is kept in memory only; nothing: all of it is kept in the state directory.

@@ -121,7 +121,7 @@ json to_json(const std::string& name, const SetHistory& set) {
                        {"guard", set.last->guard ? json(guard_name(*set.last->guard)) : json()},
                        {"message", set.last->message}};
     if (set.last_good)
-        out["last_good"] = {{"identity", set.last_good->identity}, {"entries", set.last_good->entries},
+        out["last_good"] = {{"identity", set.last_good->identity}, {"entries", *entries_of(set)},
                             {"keys", set.last_good->keys},         {"skipped", set.last_good->skipped},
                             {"bytes", set.last_good->bytes},       {"built_at", set.last_good->built_at}};
     return out;

@@ -419,7 +419,7 @@ Html list_row(const SetConfiguration& set, const SetHistory& history, Clock::tim
                 "<td class=\"say\" data-label=\"Last refresh\">{}</td>"
                 "<td data-label=\"Took\" class=\"n\">{}</td></tr>",
                 set.name, result_pill(history, is_stale(set, history, now)), sources_text(set),
-                good ? whole_count(good->entries) : std::string("–"),
+                good ? whole_count(*entries_of(history)) : std::string("–"),
                 good && good->skipped != 0 ? whole_count(good->skipped) + " lines skipped" : std::string(),
                 good ? span_text(now - Clock::time_point(std::chrono::seconds(good->built_at)))
                      : std::string("–"),
