@@ -26,6 +26,7 @@
 #include "libsieve/service/reconcile/cycle.hpp"
 #include "libsieve/service/reconcile/list_owner.hpp"
 #include "libsieve/util/text/json_text.hpp"
+#include "libsieve/util/text/printable.hpp"
 #include "xdp-sieve/arguments/command.hpp"
 #include "xdp-sieve/arguments/managed_hook.hpp"
 #include "xdp-sieve/arguments/safety_arguments.hpp"
@@ -150,12 +151,17 @@ Result<Exit> run_diff(const ApplyArguments& arguments, const service::Configurat
     return Exit::done;
 }
 
-// Whether every hook may change that this configuration names, or named. Of a daemon that works with the same
-// state directory, the directory's lock tells.
+// Whether every hook may change that this configuration names, or named.
 Status may_change_hooks(const service::Configuration& configuration, bool force, const Context& context) {
     const std::string& path = configuration.state_directory;
     const auto manager = service::watching::find_manager();
-    if (!manager || manager->state == path) return {};
+    if (!manager) return {};
+    if (manager->state == path)
+        return failure(
+            ErrorKind::busy,
+            fmt::format("xdp-sieved (process {}) keeps {} in force; `systemctl reload xdp-sieved` has "
+                        "it read that anew",
+                        manager->pid, printable(manager->configuration)));
     const auto state = service::StateDirectory::look(path, service::standard_spare(path));
     SIEVE_ASSIGN(const std::vector<service::ManagedHook> managed, state.hooks([](const std::string&) {}));
     service::WantedVersions wanted;

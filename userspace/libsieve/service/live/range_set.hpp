@@ -14,6 +14,7 @@
 #include "libsieve/service/config/values/configuration.hpp"
 #include "libsieve/service/lists/timed_entry.hpp"
 #include "libsieve/service/lists/timed_list.hpp"
+#include "libsieve/service/live/live_image.hpp"
 #include "libsieve/service/live/live_set.hpp"
 #include "libsieve/service/safety/guards.hpp"
 #include "libsieve/service/sources/sandbox.hpp"
