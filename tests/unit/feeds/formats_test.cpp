@@ -93,12 +93,12 @@ INSTANTIATE_TEST_SUITE_P(
         Sample{"hosts.txt",
                "a hosts file (format hosts), without 7 lines whose address leads nowhere, such as 0.0.0.0",
                src, "auto", "192.0.2.10; 2001:db8::10"},
-        Sample{"ipset.txt", "`ipset save` (format ipset)", src, "auto",
+        Sample{"ipset.txt", "`ipset save` (format ipset), without 1 timeout", src, "auto",
                "192.0.2.1; 198.51.100.0-198.51.100.255; 203.0.113.4-203.0.113.9"},
         Sample{"ipset-ports.txt", "`ipset save` (format ipset)", service, "auto",
                "192.0.2.1 443 tcp; 192.0.2.1 53 udp; 198.51.100.7 8080 tcp"},
         Sample{"ipset-two.txt", nullptr, src, "ipset:good", "192.0.2.2; 192.0.2.3"},
-        Sample{"nft.txt", "an nftables set (format nft)", src, "auto",
+        Sample{"nft.txt", "an nftables set (format nft), without 1 timeout", src, "auto",
                "192.0.2.1; 203.0.113.7; 192.0.2.64-192.0.2.127; 198.51.100.4-198.51.100.9"},
         Sample{"nft-ports.txt", "an nftables set (format nft)", service, "auto",
                "192.0.2.1 443 tcp; 192.0.2.2 53 udp; 198.51.100.7 8080 tcp"},
@@ -208,6 +208,23 @@ TEST(Formats, WhatIsAmbiguousOrSenselessIsRefused) {
     };
     for (const auto& one : cases)
         expect_error(read_text(one.text, one.fields, one.format), ErrorKind::bad_input);
+}
+
+// A list has no ends: what was there for a time is told of, however the format was chosen.
+TEST(Formats, TimeoutsThatAreNotKeptAreTold) {
+    const auto told = [](const char* text, const char* format) {
+        const Result<Feed> feed = read_text(text, src, format);
+        return feed && !feed->decided.empty() ? feed->decided[0] : std::string();
+    };
+    const char* const ipset =
+        "create a hash:ip timeout 300\nadd a 192.0.2.1 timeout 299\nadd a 192.0.2.2 timeout 0\n"
+        "add a 192.0.2.3 comment \"timeout 9\"\nadd a 192.0.2.0/25 timeout 7\nadd b 192.0.2.9 "
+        "timeout 1\n";
+    EXPECT_EQ(told(ipset, "ipset:a"), "list: read as `ipset save` (format ipset), without 2 timeouts");
+    EXPECT_EQ(told("add a 192.0.2.1 timeout 0\n", "ipset:a"), "");
+    EXPECT_EQ(told("set s { elements = { 192.0.2.1 expires 5s, 192.0.2.2 comment \"timeout\", 192.0.2.3 } }",
+                   "nft:s"),
+              "list: read as an nftables set (format nft), without 1 timeout");
 }
 
 // What operators have in their files besides the samples.

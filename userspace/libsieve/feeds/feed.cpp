@@ -100,6 +100,7 @@ struct Block {
     std::uint64_t lines = 0;
     std::uint64_t comments = 0;
     std::uint64_t omitted = 0; // of the comments
+    std::uint64_t timed = 0;   // entries with a timeout
     std::uint64_t bad = 0;
     std::uint64_t masked = 0;
     std::uint64_t taken = 0;        // bytes of the file that were read for this block
@@ -294,7 +295,7 @@ class Parser {
         block.keys.restart();
         block.ranges.clear();
         block.key_ranges.clear();
-        block.lines = block.comments = block.omitted = block.bad = block.masked = 0;
+        block.lines = block.comments = block.omitted = block.timed = block.bad = block.masked = 0;
         block.bad_first.clear();
         block.flushes.clear();
         block.sightings.clear();
@@ -334,6 +335,7 @@ class Parser {
     struct Entry {
         sieve_key key{};
         KeyRange range{};
+        bool timed = false; // it has a timeout
     };
     enum class Line { key, range, key_range, comment, omitted, flush, bad };
 
@@ -343,6 +345,8 @@ class Parser {
         if (fault.kind == entry::FaultKind::host_bits && line != Line::bad) ++block.masked;
         for (std::size_t i = 0; i < sought_.size(); i++)
             if (holds(line, entry, fault, sought_[i])) block.sightings.push_back({i, number, path});
+        const bool is_entry = line == Line::key || line == Line::range || line == Line::key_range;
+        if (is_entry && entry.timed) ++block.timed;
         switch (line) {
         case Line::key:
             block.keys.add(entry.key);
@@ -400,7 +404,7 @@ class Parser {
                                             const std::string& text, entry::Fault fault) {
             if (over) return;
             ++block.lines;
-            Entry entry;
+            Entry entry{.timed = what == formats::Translated::timed};
             const Line line =
                 what == formats::Translated::bad ? Line::bad : parse_translated(text, entry, fault);
             over = !take(block, line, entry, fault, place.line, place.path);
@@ -487,8 +491,11 @@ class Parser {
         while (p != end && entry::is_blank(*p)) ++p;
         if (p == end || entry::is_comment(*p)) return Line::comment;
         if (translator != nullptr) {
-            switch (translator->translate({p, end}, translated, fault)) {
+            const formats::Translated what = translator->translate({p, end}, translated, fault);
+            entry.timed = what == formats::Translated::timed;
+            switch (what) {
             case formats::Translated::entry:
+            case formats::Translated::timed:
                 return parse_translated(translated, entry, fault);
             case formats::Translated::nothing:
                 return Line::comment;
@@ -554,7 +561,7 @@ class Collector {
     // Returns false when reading is over.
     bool take(Block& block) {
         if (block.file != file_) {
-            tell_omitted();
+            tell_loss();
             file_ = block.file;
             line_ = 0;
             entries_before_ = feed_.overflowed + feed_.entries();
@@ -570,7 +577,8 @@ class Collector {
             feed_.decided.push_back(inputs_[file_].name() + ": " + *block.decided);
         }
         omitted_ += block.omitted;
-        if (block.omitted > 0) omits_ = block.reading;
+        timed_ += block.timed;
+        if (block.omitted + block.timed > 0) reading_ = block.reading;
         if (block.bad > 0 && !options_.skip_invalid)
             return fail({ErrorKind::bad_input, located(block.bad_first.front())});
         for (const BadLine& bad : block.bad_first)
@@ -605,7 +613,7 @@ class Collector {
     // `may_be_empty`: no entry is no error.
     Result<Feed> finish(bool may_be_empty) && {
         if (error_) return tl::unexpected(std::move(*error_));
-        tell_omitted();
+        tell_loss();
         const std::uint64_t entries = feed_.overflowed + feed_.entries();
         if (options_.format.syntax == ListSyntax::geo)
             for (const std::string& code : options_.format.parts)
@@ -645,17 +653,21 @@ class Collector {
         return seen.path.empty() ? file : fmt::format("{}: {}", file, seen.path);
     }
 
-    // Says how many lines of the file that was read are no entries of its format, and why.
-    void tell_omitted() {
-        if (omitted_ > 0) {
+    // Says how many lines of the file that was read are no entries of its format, and why; and how many
+    // entries lose their timeout.
+    void tell_loss() {
+        if (omitted_ + timed_ > 0) {
             if (!told_) {
                 told_ = feed_.decided.size();
-                feed_.decided.push_back(inputs_[file_].name() + ": " + read_as(omits_.format.syntax));
+                feed_.decided.push_back(inputs_[file_].name() + ": " + read_as(reading_.format.syntax));
             }
-            feed_.decided[*told_] +=
-                fmt::format(", without {} {}", counted(omitted_, "line"), omits_.translator->omits());
+            std::string& decided = feed_.decided[*told_];
+            if (omitted_ > 0)
+                decided +=
+                    fmt::format(", without {} {}", counted(omitted_, "line"), reading_.translator->omits());
+            if (timed_ > 0) decided += fmt::format(", without {}", counted(timed_, "timeout"));
         }
-        omitted_ = 0;
+        omitted_ = timed_ = 0;
         told_.reset();
     }
 
@@ -705,8 +717,9 @@ class Collector {
     std::size_t file_ = 0;
     std::uint64_t line_ = 0;           // lines of the current file that were taken
     std::uint64_t entries_before_ = 0; // of the files before it
-    std::uint64_t omitted_ = 0;        // of them
-    Reading omits_{};                  // if some are: how the file is read
+    std::uint64_t omitted_ = 0;        // of the lines
+    std::uint64_t timed_ = 0;          // entries with a timeout
+    Reading reading_{};                // if there are such: how the file is read
     std::optional<std::size_t> told_;  // index in Feed::decided of what was said of the file
     bool made_room_ = false;
     formats::GeoContents geo_;

@@ -259,7 +259,7 @@ TEST(ConfigurationReader, TakesBans) {
     EXPECT_TRUE(follows_bans(set));
     EXPECT_TRUE(follows_stream(set));
     EXPECT_EQ(followed_stream(set), nullptr);
-    EXPECT_EQ(set.feed.build.kind.kind, static_cast<std::uint32_t>(SIEVE_KIND_DDLCBF));
+    EXPECT_EQ(set.feed.build.kind.kind, static_cast<std::uint32_t>(SIEVE_KIND_EXACT));
     // Beside other sources.
     const Configuration many = right(std::string(interface) + "[set.bad]\nsources = [\"/a.txt\", " +
                                      crowdsec("") + ", \"bans\", \"/b/\"]\n");

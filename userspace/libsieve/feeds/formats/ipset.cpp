@@ -74,14 +74,16 @@ class Ipset : public LineTranslator {
                                      entry::quote(set), entry::quote(set_), entry::quote(set)));
             return Translated::bad;
         }
+        Translated what = Translated::entry;
         for (std::string_view rest = line, option; !(option = take_word(rest)).empty();) {
             if (option == "comment") break; // free text follows
+            if (option == "timeout" && take_word(rest) != "0") what = Translated::timed;
             if (option != "nomatch") continue;
             fault = fault_of(
                 fmt::format("found {}: an exception (nomatch), expected an entry", entry::quote(whole)));
             return Translated::bad;
         }
-        return split(value, text, fault) ? Translated::entry : Translated::bad;
+        return split(value, text, fault) ? what : Translated::bad;
     }
 
   private:

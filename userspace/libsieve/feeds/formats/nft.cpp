@@ -210,19 +210,22 @@ class Ruleset {
         std::vector<std::string> value;
         std::uint64_t line = 0;
         bool options = false;
+        bool timed = false;
         bool mapped = false; // what follows is not the key
         while (const auto token = tokens_.next()) {
             const bool ends = token->is("}");
             if (ends || token->is(",")) {
-                if (!value.empty()) element(value, line, mapped || is_map_);
+                if (!value.empty())
+                    element(value, line, mapped || is_map_, timed ? Translated::timed : Translated::entry);
                 value.clear();
-                options = false;
+                options = timed = false;
                 mapped = false;
                 if (ends) return {};
                 continue;
             }
             if (token->is(":")) mapped = true;
             if (is_option(*token)) options = true;
+            if (options && (token->is("timeout") || token->is("expires"))) timed = true;
             if (options || mapped || token->is(".")) continue;
             if (value.empty()) line = token->line;
             value.emplace_back(token->text);
@@ -230,7 +233,7 @@ class Ruleset {
         return bad_input(
             fmt::format("the set {} does not end: a closing brace is missing", entry::quote(set_)));
     }
-    void element(const std::vector<std::string>& value, std::uint64_t line, bool maps) {
+    void element(const std::vector<std::string>& value, std::uint64_t line, bool maps, Translated what) {
         if (!chosen_ && wanted_.empty()) wanted_ = set_;
         if (set_ != wanted_) {
             if (chosen_) return;
@@ -245,7 +248,7 @@ class Ruleset {
         std::string text;
         entry::Fault fault;
         const bool good = order_components(value, fields_, text, fault);
-        sink_({.line = line}, good ? Translated::entry : Translated::bad, text, fault);
+        sink_({.line = line}, good ? what : Translated::bad, text, fault);
     }
     void bad_element(std::uint64_t line, std::string_view what) {
         bad(line, fmt::format("found {} in {}", entry::quote(what), adds_not_));

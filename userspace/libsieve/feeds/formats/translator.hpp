@@ -18,6 +18,7 @@ namespace sieve::formats {
 
 enum class Translated : std::uint8_t {
     entry,   // `text` is an entry
+    timed,   // likewise, which where the list comes from has a timeout
     nothing, // the line has none: a heading, another set's entry
     omitted, // the line has an address that the format does not mean as an entry
     flush,   // the line takes out all entries before it; bad, as `fault` says, if there are any

@@ -204,14 +204,12 @@ void fill_in(Section& section, SetConfiguration& set) {
             fmt::format("kind {} is exact, so there is nothing to verify; expected verify = false",
                         kind_name(build.kind.kind)));
     set.feed.chosen.clear(); // it is a feed, whatever was chosen
-    // A set whose single keys change is a filter.
-    if (follows_bans(set) && build.kind.kind == automatic_kind) build.kind.kind = SIEVE_KIND_DDLCBF;
-    if (followed_stream(set) != nullptr && build.kind.kind == automatic_kind)
-        build.kind.kind =
-            choose_kind(build.kind, {.fpr = build.fpr, .bits_per_key = build.bits_per_key}).facts().number;
+    const bool has_size = build.bits_per_key || build.fpr || build.memory;
+    if (follows_stream(set) && build.kind.kind == automatic_kind && !has_size)
+        build.kind.kind = SIEVE_KIND_EXACT; // single addresses that come and go
     if (build.kind.kind == automatic_kind) return;
     const FilterKind& kind = kind_of(build.kind.kind);
-    if (!build.bits_per_key && !build.fpr && !build.memory && kind.exact() == nullptr)
+    if (!has_size && kind.exact() == nullptr)
         build.bits_per_key = kind.facts().bits_per_key;
     build.kind.choices = kind.choices_of(build.kind);
     build.kind.rounds = kind.rounds_of(build.kind);
