@@ -209,8 +209,7 @@ void fill_in(Section& section, SetConfiguration& set) {
         build.kind.kind = SIEVE_KIND_EXACT; // single addresses that come and go
     if (build.kind.kind == automatic_kind) return;
     const FilterKind& kind = kind_of(build.kind.kind);
-    if (!has_size && kind.exact() == nullptr)
-        build.bits_per_key = kind.facts().bits_per_key;
+    if (!has_size && kind.exact() == nullptr) build.bits_per_key = kind.facts().bits_per_key;
     build.kind.choices = kind.choices_of(build.kind);
     build.kind.rounds = kind.rounds_of(build.kind);
 }

@@ -109,12 +109,12 @@ class LiveUpdater {
     struct State {
         std::optional<std::uint64_t> entries{}; // single addresses; nothing: the list was lost
         std::optional<std::uint64_t> ranges{};  // prefixes, in the range set; likewise, or there is none
-        std::uint64_t timed_entries = 0;    // decisions or lines
-        std::vector<OriginCount> origins{}; // of decisions, by name
-        bool in_step = false;               // the list is what the source had when it was last asked
-        bool at_work = false;               // another thread reads lists or builds a filter
-        unsigned failures = 0;              // of the source, in a row
-        Time asked{};                       // when it last answered
+        std::uint64_t timed_entries = 0;        // decisions or lines
+        std::vector<OriginCount> origins{};     // of decisions, by name
+        bool in_step = false;                   // the list is what the source had when it was last asked
+        bool at_work = false;                   // another thread reads lists or builds a filter
+        unsigned failures = 0;                  // of the source, in a row
+        Time asked{};                           // when it last answered
         std::string last_error{};
         std::string accept{};  // the command that takes a refused list all the same; or empty
         std::string put_off{}; // why the list is not in force yet, where no source fails; or empty
