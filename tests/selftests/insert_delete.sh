@@ -372,11 +372,38 @@ refusals() {
     refused 3 sieve insert "$IN_IF" set "$guest"
     refused 3 sieve delete "$IN_IF" set "$member"
     unchanged "$before"
-    # A set of ranges is exact, but does not list them, and kind exact would not take its list.
+    # A set of ranges lists them, and kind exact would not take its list.
     printf '%s\n' 192.0.2.1 10.1.0.0/22 10.9.0.0-10.9.0.7 >"$WORK/ranges"
     sieve -q swap "$IN_IF" "set=$WORK/ranges,kind=ranges"
-    refused 1 sieve list "$IN_IF" set
     refused 3 sieve insert "$IN_IF" set 10.8.0.0/24
+    [ "$(sieve list "$IN_IF" set | xargs)" = "10.1.0.0/22 10.9.0.0/29 192.0.2.1/32" ] || fail "$(sieve list "$IN_IF" set)"
+    many_ranges >"$WORK/fewest"
+    sieve -q swap "$IN_IF" "set=$WORK/ranges,kind=ranges"
+    for _ in list itself; do
+        sieve list "$IN_IF" set >"$WORK/listed"
+        diff <(sort "$WORK/listed") <(sort "$WORK/fewest") >"$WORK/out" || fail "$(head "$WORK/out")"
+        sieve -q swap "$IN_IF" "set=$WORK/listed,kind=ranges"
+    done
+}
+
+# Writes addresses, prefixes and ranges to $WORK/ranges, and prints the fewest prefixes that they are together.
+many_ranges() {
+    python3 - "$WORK/ranges" <<'END'
+import ipaddress, random, sys
+random.seed(4)
+fewest = []
+with open(sys.argv[1], "w") as file:
+    for family, begin in ((ipaddress.IPv4Address, "10.0.0.0"), (ipaddress.IPv6Address, "2001:db8::")):
+        networks = []
+        for _ in range(3000):
+            shift = random.choice((0, 32, 64)) if family is ipaddress.IPv6Address else 0
+            first = family(begin) + (random.randrange(2 ** random.choice((20, 24))) << shift)
+            last = first + (random.choice((0, 0, 1, 6, 255, random.randrange(4000))) << shift)
+            file.write(f"{first}-{last}\n" if first != last else f"{first}\n")
+            networks += ipaddress.summarize_address_range(first, last)
+        fewest += ipaddress.collapse_addresses(networks)
+print(*fewest, sep="\n")
+END
 }
 
 # More keys than there is room for: keys that fit are in; the command names the others, which changed nothing.

@@ -396,8 +396,8 @@ struct libsieve_listed_key {
     int64_t ends_in; /* nanoseconds, if it ends; negative: so long ago */
 };
 
-/* All keys of an exact or verified set; else those that were inserted for a time. An error of kind NO if none
- * is known. */
+/* All keys of an exact or verified set; of kind ranges, what it holds as the fewest prefixes; else those that
+ * were inserted for a time. An error of kind NO if none is known. */
 LIBSIEVE_API bool libsieve_list(const char* interface, const char* hook, const char* name,
                                 libsieve_key_list** list, libsieve_error** error);
 LIBSIEVE_API size_t libsieve_key_list_count(const libsieve_key_list* list);

@@ -102,7 +102,7 @@ void add_list(CLI::App& app, Context& context) {
                 [&context](Arguments command) -> Action {
                     auto arguments = std::make_shared<ListArguments>();
                     add_interface(command, arguments->interface, "the interface").required();
-                    command.add("NAME", arguments->name, "the set: exact, verified, or with keys that end")
+                    command.add("NAME", arguments->name, "the set: exact, of ranges, verified, or with keys that end")
                         .required();
                     command.add_flag(
                         "--hits", arguments->hits,

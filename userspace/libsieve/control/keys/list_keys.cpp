@@ -16,6 +16,7 @@
 #include "libsieve/feeds/text/prefix_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/filters/prefixes/prefix_entries.hpp"
+#include "libsieve/keys/address_ranges.hpp"
 #include "libsieve/keys/key_order.hpp"
 #include "libsieve/util/text/counted.hpp"
 
@@ -37,6 +38,27 @@ Result<std::uint64_t> count_stored(Filters& kernel, const kernel::SetInForce& se
     return static_cast<std::uint64_t>(std::min(keys, 0x1p63));
 }
 
+void sort_keys(std::vector<ListedKey>& keys) {
+    std::ranges::sort(keys, key_order, &ListedKey::key);
+}
+
+// What a filter of ranges holds, as the fewest prefixes. It does not change while it is in force. An IPv6
+// range that includes the v4-mapped addresses does not mean IPv4.
+Result<std::vector<ListedKey>> list_ranges(Filters& kernel, const ExactKind& kind, std::uint32_t map_id) {
+    SIEVE_ASSIGN(const std::unique_ptr<RunningFilter> filter, kernel.open_filter(map_id));
+    const std::uint32_t fields = filter->lookup().fields;
+    std::vector<AddressRange> ranges[SIEVE_FAMILIES];
+    SIEVE_TRY(kind.for_each_range(filter->lookup(), filter->lines(), [&](const AddressRange& range) {
+        ranges[family_of(range)].push_back(range);
+    }));
+    std::vector<ListedKey> keys;
+    for (int family = 0; family < SIEVE_FAMILIES; family++)
+        for (const sieve_key& entry :
+             entries_of(Members(KeySet(fields), merge_ranges(std::move(ranges[family])))))
+            if (family_of(entry, fields) == family) keys.push_back({.key = entry});
+    return keys;
+}
+
 } // namespace
 
 Result<KeyList> list_keys(Kernel& kernel, const HookName& name, const std::string& set) {
@@ -51,8 +73,13 @@ Result<KeyList> list_keys(Kernel& kernel, const HookName& name, const std::strin
         list.whole = true;
         list.marks = kind_of(filter.lookup).exact()->has_marks(filter.lookup);
         SIEVE_ASSIGN(list.keys, list_exact_set(kernel, set, now.set.map_id));
-        std::sort(list.keys.begin(), list.keys.end(),
-                  [](const ListedKey& a, const ListedKey& b) { return key_order(a.key, b.key); });
+        sort_keys(list.keys);
+        return list;
+    }
+    if (const ExactKind* const exact = kind_of(filter.lookup).exact(); exact != nullptr) {
+        list.whole = list.prefixes = true;
+        SIEVE_ASSIGN(list.keys, list_ranges(kernel, *exact, now.set.map_id));
+        sort_keys(list.keys);
         return list;
     }
     std::map<Words, std::optional<std::int64_t>> keys;
@@ -82,13 +109,6 @@ Result<KeyList> list_keys(Kernel& kernel, const HookName& name, const std::strin
         list.keys.push_back(one);
     }
     if (list.whole) return list;
-    if (kind_of(filter.lookup).exact() != nullptr)
-        return failure(
-            ErrorKind::no,
-            fmt::format("set {} is of kind {}, which is exact, but does not list its ranges; the list "
-                        "that it was built of has them",
-                        set, kind_name(filter.lookup.kind)),
-            {.interface = name.interface, .set = set});
     SIEVE_ASSIGN(const std::uint64_t listed, count_stored(kernel, now.set, list));
     list.unlisted = filter.file.keys - std::min<std::uint64_t>(filter.file.keys, listed);
     if (list.keys.empty() && list.unlisted > 0)

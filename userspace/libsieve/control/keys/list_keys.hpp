@@ -18,7 +18,7 @@ namespace sieve::control {
 
 struct ListedKey {
     // Of a prefix set: a prefix in the form of an exact set (sieve/exact.h). If the set changes while it is
-    // in force, these are its entries, else what is stored for them.
+    // in force, these are its entries; of kind ranges, the fewest prefixes; else what is stored for them.
     sieve_key key{};
     std::optional<std::int64_t> ends_in{}; // nanoseconds from now; not above 0 if its time is over
     bool hit = false;                      // KeyList::marks: a packet has matched it
