@@ -124,7 +124,8 @@ Result<Exit> run_diff(const ApplyArguments& arguments, const service::Configurat
         if (!version.has_image() &&
             service::live::gets_first_image(configuration, *configuration.find_set(name)))
             version.filter = service::WantedFilter::new_build;
-    const service::ReconcilePlan plan = service::make_plan(kernel, configuration, wanted, managed, pauses);
+    service::ReconcilePlan plan = service::make_plan(kernel, configuration, wanted, managed, pauses);
+    for (service::HookPlan& hook : plan.hooks) hook.let_go_what_moves();
     if (const std::optional<Error> error = service::first_failure(surveys, plan))
         return tl::unexpected(*error);
     nlohmann::json out = {{"configuration", arguments.path},

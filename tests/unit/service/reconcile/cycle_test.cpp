@@ -1081,6 +1081,130 @@ TEST_F(CycleTest, AHookKeepsItsProgramUntilAnotherHasItsDefault) {
     EXPECT_FALSE(kernel.running.ours);
 }
 
+// A set moves to another hook of its interface, and the one where it was has others besides.
+class MovedSetTest : public CycleTest {
+  protected:
+    const CycleOptions as_daemon{.on_failure = OnFailure::go_on};
+
+    MovedSetTest() { done(); }
+    // Each moment, some hook has each of the sets.
+    void watch() {
+        for (const char* const step : {"attach", "replace", "detach"})
+            kernel.before(step, [this](const std::string&) {
+                expect_all();
+                return Status();
+            });
+    }
+    void expect_all() {
+        for (const char* const set : {"a", "b"})
+            EXPECT_TRUE(kernel.any_hook([&](const FakeKernel::HookContent& hook) {
+                return hook.ours && hook.table.find(set) != nullptr;
+            })) << set;
+    }
+    void configure(const std::vector<std::string>& at_xdp, const std::vector<std::string>& at_ingress) {
+        configuration.interfaces = {{.name = "eth0", .sets = at_xdp},
+                                    {.name = "eth0", .hook = kernel::HookPoint::ingress, .sets = at_ingress}};
+    }
+    [[nodiscard]] std::vector<std::string> at_ingress() {
+        std::vector<std::string> names;
+        for (const kernel::SetInForce& set : kernel.at_tc[kernel::HookPoint::ingress].table.sets)
+            names.push_back(set.name);
+        return names;
+    }
+    using Names = std::vector<std::string>;
+};
+
+TEST_F(MovedSetTest, IsInForceAllTheWhile) {
+    watch();
+    for (const CycleOptions& options : {as_daemon, CycleOptions()}) {
+        configure({"a"}, {"b"});
+        const CycleReport report = done(options);
+        EXPECT_EQ(names_in_force(), Names{"a"});
+        EXPECT_EQ(at_ingress(), Names{"b"});
+        ASSERT_EQ(report.hooks.size(), 2U);
+        EXPECT_EQ(report.hooks[0].plan.names(), Names{"a"});
+        EXPECT_EQ(done(options).changed, false);
+        // They change places, and one has another list.
+        configure({"b"}, {"a"});
+        files.feed("b.txt", {"192.0.2.2", "192.0.2.9"});
+        done(options);
+        EXPECT_EQ(names_in_force(), Names{"b"});
+        EXPECT_EQ(at_ingress(), Names{"a"});
+        configure({"a", "b"}, {"a"});
+        done(options);
+        EXPECT_EQ(names_in_force(), (Names{"a", "b"}));
+    }
+    expect_all();
+}
+
+TEST_F(MovedSetTest, StaysUntilTheOtherHookTakesIt) {
+    configure({"a"}, {"friends", "b"});
+    add_set("friends", {"192.0.2.8"});
+    configuration.sets.back().action = control::WantedAction{SIEVE_ACTION_PASS};
+    std::filesystem::remove(files.path("friends.txt"));
+    for (int i = 0; i < 2; i++) {
+        ASSERT_TRUE(run(as_daemon));
+        EXPECT_EQ(names_in_force(), (Names{"a", "b"}));
+    }
+    files.feed("friends.txt", {"192.0.2.8"});
+    kernel.refuse("attach");
+    ASSERT_TRUE(run(as_daemon));
+    EXPECT_EQ(names_in_force(), (Names{"a", "b"}));
+    kernel.allow("attach");
+    done(as_daemon);
+    EXPECT_EQ(names_in_force(), Names{"a"});
+    EXPECT_EQ(at_ingress(), (Names{"friends", "b"}));
+}
+
+TEST_F(MovedSetTest, IsAwaitedUnderAnotherName) {
+    configure({"a"}, {"c"});
+    configuration.sets[1].name = "c";
+    kernel.refuse("attach");
+    ASSERT_TRUE(run(as_daemon));
+    EXPECT_EQ(names_in_force(), (Names{"a", "b"}));
+    kernel.allow("attach");
+    done(as_daemon);
+    EXPECT_EQ(names_in_force(), Names{"a"});
+    EXPECT_EQ(at_ingress(), Names{"c"});
+}
+
+TEST_F(MovedSetTest, KeepsTheDefaultThatMovesWithIt) {
+    configuration.sets[1].action = control::WantedAction{SIEVE_ACTION_PASS};
+    configuration.interfaces[0].default_action = SIEVE_ACTION_DROP;
+    configuration.sets[0].action = control::WantedAction{SIEVE_ACTION_DROP};
+    done();
+    configure({"a"}, {"b"});
+    configuration.interfaces[1].default_action = SIEVE_ACTION_DROP;
+    kernel.refuse("attach");
+    ASSERT_TRUE(run(as_daemon));
+    EXPECT_EQ(names_in_force(), (Names{"a", "b"}));
+    EXPECT_EQ(kernel.running.table.default_action, SIEVE_ACTION_DROP);
+    kernel.allow("attach");
+    done(as_daemon);
+    EXPECT_EQ(names_in_force(), Names{"a"});
+    EXPECT_EQ(kernel.running.table.default_action, SIEVE_ACTION_PASS);
+    EXPECT_EQ(kernel.at_tc[kernel::HookPoint::ingress].table.default_action, SIEVE_ACTION_DROP);
+}
+
+// What is taken back at one hook must not be missing at the other then.
+TEST_F(MovedSetTest, StaysWhereItWasDuringAProbation) {
+    const CycleOptions on_probation{.confirm_within = std::chrono::seconds(60)};
+    configure({"a"}, {"b"});
+    done(on_probation);
+    EXPECT_EQ(names_in_force(), (Names{"a", "b"}));
+    EXPECT_EQ(at_ingress(), Names{"b"});
+    kernel.at_tc[kernel::HookPoint::ingress] = {};
+    configuration.interfaces = {{.name = "eth0", .hook = kernel::HookPoint::ingress, .sets = {"a", "b"}}};
+    const CycleReport report = done(on_probation);
+    EXPECT_EQ(at_ingress(), (Names{"a", "b"}));
+    EXPECT_EQ(names_in_force(), (Names{"a", "b"}));
+    EXPECT_EQ(remarks.size(), 2U);
+    for (const std::string& remark : remarks) expect_says(remark);
+    kernel.at_tc[kernel::HookPoint::ingress].table.probation = {};
+    done();
+    EXPECT_FALSE(kernel.running.ours);
+}
+
 // A set has another name, and cannot be in force under it yet: its target is not there, or it is behind a set
 // that is to pass and has no list. What it takes under the former name is taken, wherever that is.
 class RenamedSetTest : public CycleTest {

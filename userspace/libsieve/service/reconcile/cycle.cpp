@@ -327,6 +327,7 @@ class Cycle {
             else
                 carry_out_hook(std::move(plan.hooks[i]));
         }
+        let_go_what_moved();
         remember();
         tell_what_is_in_force();
         join_hooks();
@@ -553,6 +554,10 @@ class Cycle {
         report.error = report.plan.obstacle;
         if (!report.error && report.plan.step == HookStep::unload && !report.plan.paused)
             report.error = what_keeps(report.plan);
+        if (!report.error && report.plan.step == HookStep::unload && !report.plan.paused && on_probation()) {
+            stays_during_probation(report.plan, "the program, which is not configured any more,");
+            return add_hook(std::move(report));
+        }
         const bool stopped = failed_ && options_.on_failure == OnFailure::stop_all;
         if (!report.error && !stopped) {
             Result<HookDone> done = carry_out(report.plan);
@@ -646,6 +651,45 @@ class Cycle {
         failed_ = true;
     }
 
+    [[nodiscard]] bool on_probation() const { return options_.confirm_within.count() != 0; }
+    // Whoever takes the change back would find it missing.
+    void stays_during_probation(const HookPlan& plan, const std::string& what) const {
+        observer_.remark(
+            fmt::format("{} {}: {} stays until a change without probation, since this one may be taken back",
+                        plan.interface, kernel::hook_point_name(plan.point), what));
+    }
+    // What another hook has by now goes where it was.
+    void let_go_what_moved() {
+        WantedVersions wanted = wanted_versions(surveys_);
+        for (const auto& [name, record] : staged_) { // it came into force, or does not now
+            wanted[name].filter = WantedFilter::in_force;
+            wanted[name].identity = record.identity;
+        }
+        for (HookReport& report : report_.hooks) {
+            if (report.error || !report.plan.moves()) continue;
+            if (on_probation()) {
+                stays_during_probation(report.plan, "what moves to another hook");
+                continue;
+            }
+            const HookPlan rest = plan_hook(kernel_, configuration_, wanted, report.plan, report.plan.held);
+            if (rest.obstacle || rest.step == HookStep::nothing) continue;
+            std::set<std::string> gone;
+            for (const SetPlan& set : rest.sets)
+                if (set.goes) gone.insert(set.name);
+            const HookDone before = std::exchange(report.done, {});
+            settle(report, carry_out(rest), rest);
+            if (report.error) {
+                report.done = before;
+                continue;
+            }
+            report.plan.let_go_what_moves(&gone, !rest.default_moves);
+            report.done.remarks.insert(report.done.remarks.begin(), before.remarks.begin(),
+                                       before.remarks.end());
+            report.done.brought_in.insert(report.done.brought_in.begin(), before.brought_in.begin(),
+                                          before.brought_in.end());
+        }
+    }
+
     void add_hook(HookReport report) {
         note_managed(report);
         report_.hooks.push_back(std::move(report));
@@ -653,7 +697,7 @@ class Cycle {
 
     // The tables are in force already, so a failure changes no verdict: the sets are asked one by one.
     void join_hooks() {
-        if (options_.confirm_within.count() != 0) return; // nothing else can change on probation
+        if (on_probation()) return; // nothing else can change then
         for (const HookReport& hook : report_.hooks) {
             if (!hook.carried_out) continue;
             const Result<SandboxSettings> sandbox = sandbox_of(options_);

@@ -130,6 +130,11 @@ class HookPlanner {
         if (hook.ours) now = kernel_.read_table(hook);
         plan_.default_action = entry.default_action;
         plan_.unreadable = entry.unreadable;
+        if (now && now->default_action == SIEVE_ACTION_DROP && entry.default_action != SIEVE_ACTION_DROP &&
+            !plan_.holds_table() && is_default_awaited_elsewhere(interface)) {
+            plan_.default_action = SIEVE_ACTION_DROP;
+            plan_.default_moves = true;
+        }
         if (plan_.holds_table()) {
             plan_.default_action = now ? now->default_action : SIEVE_ACTION_PASS;
             if (now) plan_.unreadable = now->unreadable;
@@ -155,11 +160,49 @@ class HookPlanner {
             plan_.otherwise = std::move(attached.error());
         if (plan_.holds_table()) table.replies = now->replies;
         SIEVE_TRY(compare_replies(hook, *now, table));
-        compare(*now);
+        compare(interface, *now);
         return {};
     }
 
   private:
+    // Of other hooks of the interface that the configuration names: what is to be in force there, and what
+    // is; null: nothing, as far as is known.
+    template <class Asks>
+    [[nodiscard]] bool any_elsewhere(const kernel::Interface& interface, const Asks& asks) const {
+        return std::ranges::any_of(kernel::all_hook_points, [&](kernel::HookPoint point) {
+            const InterfaceConfiguration* entry = entry_for(configuration_, interface.name, point);
+            if (entry == nullptr || point == plan_.point) return false;
+            const auto hook = kernel_.read_hook(interface, point);
+            if (!hook || !hook->ours || !hook->speaks_our_version()) return asks(*entry, nullptr);
+            const kernel::TableInForce now = kernel_.read_table(*hook);
+            return asks(*entry, &now);
+        });
+    }
+    [[nodiscard]] bool is_default_awaited_elsewhere(const kernel::Interface& interface) const {
+        return any_elsewhere(interface,
+                             [](const InterfaceConfiguration& entry, const kernel::TableInForce* now) {
+                                 return entry.default_action == SIEVE_ACTION_DROP &&
+                                        (now == nullptr || now->default_action != SIEVE_ACTION_DROP);
+                             });
+    }
+    // The set itself or one that replaces it, and none that replaces it here.
+    [[nodiscard]] bool is_awaited_elsewhere(const kernel::Interface& interface,
+                                            const std::string& name) const {
+        const auto replaces = [&](const std::string& set) {
+            const auto wanted = wanted_.find(set);
+            return wanted != wanted_.end() && wanted->second.replaces.contains(name);
+        };
+        return std::ranges::none_of(plan_.entry->sets, replaces) &&
+               any_elsewhere(interface,
+                             [&](const InterfaceConfiguration& entry, const kernel::TableInForce* now) {
+                                 return std::ranges::any_of(entry.sets, [&](const std::string& set) {
+                                     if (set != name && !replaces(set)) return false;
+                                     return now == nullptr || now->find(set) == nullptr ||
+                                            (set != name && wanted_.at(set).lacks.contains(name));
+                                 });
+                             });
+    }
+
     void find_action(const control::SetSpec& set) {
         const sieve_action default_action = default_of_sets(plan_);
         auto found = control::find_actions(kernel_, {&set, 1}, default_action);
@@ -301,7 +344,7 @@ class HookPlanner {
         return {};
     }
 
-    void compare(const kernel::TableInForce& now) {
+    void compare(const kernel::Interface& interface, const kernel::TableInForce& now) {
         const InterfaceConfiguration& entry = *plan_.entry;
         for (std::size_t i = 0; i < entry.sets.size(); i++) {
             if (plan_.waits(entry.sets[i])) continue;
@@ -326,7 +369,11 @@ class HookPlanner {
             SetPlan plan{.name = set.name,
                          .action_before = control::action_of(set),
                          .verified_before = set.exact_id != 0};
-            const auto place = place_of(set.name);
+            auto place = place_of(set.name);
+            if (!place && is_awaited_elsewhere(interface, set.name)) {
+                plan.moves = true;
+                place = place_in(now, set.name);
+            }
             const bool stays = place ? plan_.sets.size() + kept.size() < SIEVE_MAX_SETS : kept.size() < stay;
             if (stays) {
                 plan.kept = control::KeptFilter{set.map_id, set.exact_id};
@@ -334,6 +381,7 @@ class HookPlanner {
                 plan.verified = plan.verified_before;
             }
             plan.goes = !stays;
+            plan.moves = plan.moves && stays;
             if (stays && place)
                 plan_.sets.insert(plan_.sets.begin() + *place, std::move(plan));
             else
@@ -385,6 +433,16 @@ class HookPlanner {
         if (successor == names.end()) return std::nullopt;
         const auto next = std::ranges::find_if(plan_.sets, [&](const SetPlan& set) {
             return std::find(successor, names.end(), set.name) != names.end();
+        });
+        return next - plan_.sets.begin();
+    }
+
+    // In front of the first one that is behind it now.
+    [[nodiscard]] std::ptrdiff_t place_in(const kernel::TableInForce& now, const std::string& name) const {
+        const auto at = std::ranges::find(now.sets, name, &kernel::SetInForce::name);
+        const auto next = std::ranges::find_if(plan_.sets, [&](const SetPlan& set) {
+            return std::find_if(at, now.sets.end(), [&](const auto& one) { return one.name == set.name; }) !=
+                   now.sets.end();
         });
         return next - plan_.sets.begin();
     }
@@ -554,7 +612,27 @@ std::string HookPlan::held_text() const {
 }
 
 bool HookPlan::default_waits() const {
-    return entry != nullptr && default_action != entry->default_action && !holds_table();
+    return entry != nullptr && default_action != entry->default_action && !holds_table() && !default_moves;
+}
+
+bool HookPlan::moves() const {
+    return default_moves || std::ranges::any_of(sets, &SetPlan::moves);
+}
+
+void HookPlan::let_go_what_moves(const std::set<std::string>* only, bool default_too) {
+    for (SetPlan& set : sets) {
+        if (!set.moves || (only != nullptr && !only->contains(set.name))) continue;
+        set = {.name = set.name,
+               .goes = true,
+               .action_before = set.action_before,
+               .verified_before = set.verified_before};
+        step = HookStep::change;
+    }
+    std::ranges::stable_partition(sets, [](const SetPlan& set) { return !set.goes; });
+    if (!default_moves || !default_too) return;
+    default_moves = false;
+    default_before = std::exchange(default_action, entry->default_action);
+    step = HookStep::change;
 }
 
 std::string about_set(const std::string& set, const std::string& message) {

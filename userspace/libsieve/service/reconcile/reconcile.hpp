@@ -63,7 +63,8 @@ struct SetPlan {
     std::string name{};
     bool comes = false;
     bool goes = false;
-    bool new_filter = false;                           // it stays, with another filter
+    bool moves = false;      // it stays, until another hook of the interface that is to have it has it
+    bool new_filter = false; // it stays, with another filter
     std::optional<control::KeptFilter> kept{};         // it stays, with the filter that it has
     std::optional<control::SetAction> action_before{}; // of a set that stays or goes
     std::optional<control::SetAction> action{};        // of a set that stays or comes
@@ -108,7 +109,8 @@ struct HookPlan {
     std::optional<sieve_action> unreadable_before{}; // likewise
     std::optional<sieve_action> replies_before{};    // likewise
     sieve_action replies = SIEVE_ACTION_DROP;        // as they will be
-    bool notes_gone = false; // what replies need was taken away by somebody, and comes back
+    bool default_moves = false; // likewise: it stays drop, until another hook has that default
+    bool notes_gone = false;    // what replies need was taken away by somebody, and comes back
     // It was attached otherwise than is configured, such as in another mode. Packets would pass unjudged
     // while that is changed, so the table is kept current as the program runs.
     std::optional<Error> otherwise{};
@@ -124,6 +126,10 @@ struct HookPlan {
     // The default is to be drop, and stays pass as long as a set that passes has no list. Sets that are to go
     // stay until then.
     [[nodiscard]] bool default_waits() const;
+    // Whether something stays only until another hook of the interface has it.
+    [[nodiscard]] bool moves() const;
+    // Says of these sets, or of all that move, that they go now; likewise of the default.
+    void let_go_what_moves(const std::set<std::string>* only = nullptr, bool default_too = true);
 };
 
 // What is said of a set, once: an error of a set begins with "refused: " or with the set's name already, or
@@ -148,7 +154,7 @@ struct ReconcilePlan {
 // to pass. What takes packets already goes on; where the default waits, so do the sets that are to go, behind
 // the others. Sets that change together come together. A set whose action cannot be had, such as for want of
 // the interface that it redirects to, is held back. A set that is to go stays as long as one that replaces it
-// has no list, or not all of it.
+// has no list, or not all of it; or as long as another hook of the interface is to have it, and has not.
 [[nodiscard]] ReconcilePlan make_plan(control::Kernel& kernel, const Configuration& configuration,
                                       const WantedVersions& wanted, const std::vector<ManagedHook>& managed,
                                       const Pauses& pauses = {});
