@@ -248,8 +248,10 @@ explanations() {
     sieve explain "$IN_IF" 203.0.113.9 --feed "$WORK/few" >"$WORK/said"
     grep -q 'no list that was given has it, and the set was built of .*/few .*/other$' "$WORK/said" ||
         fail "$(cat "$WORK/said")"
+    refused 3 sieve explain "$IN_IF" friend
+    refused 3 sieve query "$IN_IF" friend
     # What a refusal says to write is a key of the sets.
-    refused 2 sieve explain "$IN_IF" 198.51.100.77 80
+    refused 3 sieve explain "$IN_IF" 198.51.100.77 80
     refused 2 sieve explain "$IN_IF" 198.51.100.1 53 udp
 }
 

@@ -98,7 +98,7 @@ TEST(Explain, TheSetsSayWhatAKeyIs) {
     ASSERT_TRUE(table);
     EXPECT_EQ(fields_of_text(*table, "192.0.2.1").value(), SIEVE_FIELD_SRC);
     EXPECT_EQ(fields_of_text(*table, "192.0.2.1 443").value(), SIEVE_FIELD_SRC | SIEVE_FIELD_DPORT);
-    expect_error(fields_of_text(*table, "x"), ErrorKind::invalid_request);
+    expect_error(fields_of_text(*table, "x"), ErrorKind::bad_input);
 }
 
 } // namespace

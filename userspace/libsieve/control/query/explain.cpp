@@ -128,8 +128,8 @@ Result<std::uint32_t> fields_of_text(const TableStatus& table, const std::string
         names.push_back(format_fields(fields));
     if (known.empty()) return SIEVE_FIELD_SRC;
     if (fitting.empty())
-        return invalid_request(fmt::format("`{}` is no key of the sets in force, whose fields are {}", text,
-                                           fmt::join(names, " and ")));
+        return bad_input(fmt::format("`{}` is no key of the sets in force, whose fields are {}", text,
+                                     fmt::join(names, " and ")));
     return invalid_request(
         fmt::format("`{}` may be a key of {}; --key says which", text, fmt::join(names, " or ")));
 }

@@ -48,8 +48,8 @@ struct Explanation {
                                           std::uint32_t fields);
 
 // The fields of a key that somebody wrote, by the sets in force: each set's fields with which the text is a
-// key. Error invalid_request: no set has such keys, or several have, of different fields; the message lists
-// them.
+// key. The message of an error lists them. Errors: bad_input if no set has such keys; invalid_request if
+// several have, of different fields.
 [[nodiscard]] Result<std::uint32_t> fields_of_text(const TableStatus& table, const std::string& text);
 
 } // namespace sieve::control
