@@ -157,6 +157,21 @@ traps_are_refused() {
     [ ! -e "$WORK/x.sieve" ]
 }
 
+# Keys on standard input, as `ipset save` has them.
+standard_input_takes_any_format() {
+    printf '%s\n' "create bad hash:ip family inet" "add bad 203.0.113.9" >"$WORK/saved"
+    echo 192.0.2.1 >"$WORK/list"
+    attach
+    sieve -q load "$IN_IF" "bad=$WORK/list"
+    sieve insert "$IN_IF" bad --stdin <"$WORK/saved" 2>"$WORK/said"
+    grep -q 'standard input: read as .ipset save.' "$WORK/said" || fail "$(cat "$WORK/said")"
+    verdicts <<<"drop udp 203.0.113.9 $IN4 1 2"
+    sieve -q delete "$IN_IF" bad --stdin <"$WORK/saved"
+    verdicts <<<"pass udp 203.0.113.9 $IN4 1 2"
+    sieve -q build -o "$WORK/saved.sieve" "$WORK/saved"
+    sieve query "$WORK/saved.sieve" --stdin <"$WORK/saved" | grep -q "^203.0.113.9 present$"
+}
+
 a_set_takes_a_format() {
     sieve -q load "$IN_IF" "c2=$FORMATS/feodo.csv,key=src,dport,format=csv:dst_ip+dst_port" 2>/dev/null
     verdicts <<END
@@ -173,4 +188,5 @@ ktap_run \
     "entries of several fields are plain" several_fields_are_plain \
     "DShield blocks are dropped whole" the_kernel_drops_a_dshield_block \
     "lists that look like another are refused" traps_are_refused \
+    "standard input takes any format" standard_input_takes_any_format \
     "a set of load takes a format" a_set_takes_a_format
