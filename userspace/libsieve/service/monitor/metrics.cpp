@@ -91,7 +91,7 @@ using prometheus::MetricType;
       "keys.")                                                                                               \
     X(set_keys, "xdp_sieve_set_keys", Gauge, "interface,hook,set", "Keys in the filter in force.")           \
     X(set_filter_bytes, "xdp_sieve_set_filter_bytes", Gauge, "interface,hook,set",                           \
-      "Memory of the filter in force. Hooks that have the same filter share it.")                            \
+      "Memory of the filter in force; each hook has its own.")                                               \
     X(set_exact_bytes, "xdp_sieve_set_exact_bytes", Gauge, "interface,hook,set",                             \
       "Memory of the keys themselves, by which matches are verified. Only for verified sets.")               \
     X(set_expected, "xdp_sieve_set_expected_false_positive_ratio", Gauge, "interface,hook,set",              \
