@@ -15,7 +15,7 @@ class BloomKind final : public FilterKind {
         : FilterKind(
               {.number = SIEVE_KIND_BLOOM,
                .name = "bloom",
-               .summary = "the most accurate below 16 bits per key, at ten and more cache lines a match",
+               .summary = "more accurate than `blocked` at every size, at ten and more cache lines a match",
                .choices = {.one = "group",
                            .many = "groups",
                            .least = 1,
