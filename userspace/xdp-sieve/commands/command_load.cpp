@@ -173,7 +173,7 @@ void add_load(CLI::App& app, Context& context) {
             command
                 .add("--chain", arguments->chain,
                      "beside other programs at xdp: after which of our verdicts the next one is asked, a "
-                     "comma list of pass, drop and redirect, or none; pass if not given")
+                     "comma list of pass, drop, redirect, tx and aborted, or none; pass if not given")
                 .called("VERDICTS");
             command.add_flag("--keep-counters", arguments->keep_counters,
                              "sets in force go on with their counters, under another list or action, too");

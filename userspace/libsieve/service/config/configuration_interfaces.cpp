@@ -212,7 +212,10 @@ const ConfigurationKeys<InterfaceConfiguration>& interface_keys() {
          read_replies, write_replies},
         {"max-flows", "number", "how many flows are remembered for replies", read_max_flows, write_max_flows},
         {"priority", "number", "the rank among other programs at the hook", read_priority, write_priority},
-        {"chain", "verdicts", "the verdicts after which the next program is asked", read_chain, write_chain},
+        {"chain", "verdicts",
+         "the verdicts after which the next program is asked: some of pass, drop, redirect, tx and aborted, "
+         "or none",
+         read_chain, write_chain},
         flag_key("protect-host",
                  "whether to refuse a table that would drop packets of this host, its gateways, its "
                  "resolvers or its administrators",
