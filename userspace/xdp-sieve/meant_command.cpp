@@ -107,6 +107,8 @@ std::string translated(const std::string& word, const Words& rest, const Words& 
     if (word == "flush")
         return fmt::format("no set in force is emptied as a whole; `{}` takes one key out",
                            line("delete", with_keys({sorted.interface, sorted.set, {}, {}})));
+    if (word == "save")
+        return fmt::format("`{}` prints the keys of a set in force, as a feed", line("list", place(sorted)));
     if (is_one_of(word, {"reload", "restart", "refresh", "update"}))
         return "`systemctl reload xdp-sieved` has the service read its configuration and its lists anew; "
                "`xdp-sieve apply` does it without the service";

@@ -48,6 +48,8 @@ TEST(MeantCommand, TheWordsOfOthers) {
           {"test eth0 bad 192.0.2.1", "`xdp-sieve explain eth0 192.0.2.1`"},
           {"test", "`xdp-sieve explain IFACE KEY`"},
           {"flush eth0 bad", "`xdp-sieve delete eth0 bad KEY`"},
+          {"save eth0 bad", "`xdp-sieve list eth0 bad`"},
+          {"save", "`xdp-sieve list IFACE NAME`"},
           {"show eth0", "`xdp-sieve status eth0`"},
           {"reload", "`systemctl reload xdp-sieved`"},
           {"reload", "`xdp-sieve apply`"},
