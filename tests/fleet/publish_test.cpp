@@ -282,7 +282,7 @@ TEST_F(PublishTest, RefusesTooManySetsBeforeItSendsThem) {
     const auto refused = publish_sets({set("more", "worse.txt")});
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().kind, ErrorKind::invalid_request);
-    EXPECT_NE(refused.error().message.find("1 sets are named and 16 carried over"), std::string::npos)
+    EXPECT_NE(refused.error().message.find("1 set is named and 16 carried over"), std::string::npos)
         << refused.error().message;
     EXPECT_FALSE(std::filesystem::exists(store_.folder().path("www/blobs/" + sha256_of("198.51.100.1\n"))));
     EXPECT_TRUE(publish(access_, key_, {.sets = {set("more", "worse.txt")}, .only = true}, {}));

@@ -165,7 +165,7 @@ END
     # Data without the country is no list.
     printf '%s {"country": {"iso_code": "TA"}}\n' "$FRIEND/32" | "$here/mmdb.py" "$LISTS/new"
     mv "$LISTS/new" "$LISTS/countries.mmdb"
-    await_line "$WORK/said" 'no addresses of AT in .*/countries.mmdb and 1 more: the nearest of its 1 countries: TA'
+    await_line "$WORK/said" 'no addresses of AT in .*/countries.mmdb and 1 more: the nearest of its 1 country: TA'
     dropped "$STRANGER"
     # Commands take the daemon's configuration.
     sieve explain "$IN_IF" "$FRIEND" >"$WORK/explained" || [ $? -eq 1 ]

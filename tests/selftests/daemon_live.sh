@@ -178,7 +178,7 @@ pass udp $MEMBER $IN4 1 2
 drop udp $STRANGER $IN4 1 2
 END
     echo "$FRIEND" >"$LISTS/friends.txt"
-    says 'set live: 0 came and 1 went'
+    says 'set live: 0 came and 1 went in .* ms; 1 entry is on the list'
     verdicts <<<"drop udp $MEMBER $IN4 1 2"
     stop
 }

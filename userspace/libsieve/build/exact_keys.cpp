@@ -15,6 +15,7 @@
 #include "libsieve/filters/prefixes/prefix_entries.hpp"
 #include "libsieve/filters/prefixes/prefix_expansion.hpp"
 #include "libsieve/keys/key_order.hpp"
+#include "libsieve/util/text/counted.hpp"
 
 namespace sieve {
 
@@ -71,7 +72,8 @@ Result<std::vector<sieve_key>> exact_entries(const Members& members, const Image
     double keys = 0;
     for (const sieve_key& entry : entries) keys += stored.count(entry);
     if (keys != static_cast<double>(image.file().keys))
-        return non_member(feed, fmt::format("{:.0f} prefixes instead of {}", keys, image.file().keys));
+        return non_member(feed, fmt::format("{:.0f} {} instead of {}", keys,
+                                            keys == 1 ? "prefix" : "prefixes", image.file().keys));
     std::vector<sieve_key> exact = exact_of_entries(entries, stored);
     const bool all_known = std::all_of(exact.begin(), exact.end(), [&](const sieve_key& key) {
         return entry_marked_by(key) ||
@@ -115,7 +117,8 @@ Result<std::vector<sieve_key>> exact_keys(Members members, const Image& image, c
         // Checked before the keys are made: a wrong number cannot be the right feed, and too many keys would
         // take memory.
         if (plan->keys != image.file().keys)
-            return non_member(feed, fmt::format("{} prefixes instead of {}", plan->keys, image.file().keys));
+            return non_member(feed, fmt::format("{} instead of {}", counted(plan->keys, "prefix", "prefixes"),
+                                                image.file().keys));
         expand_prefixes(*plan, [&](std::uint64_t upper, std::uint64_t lower, std::uint32_t length) {
             sieve_exact_of_prefix(upper, lower, length, &exact.emplace_back());
         });
@@ -123,7 +126,8 @@ Result<std::vector<sieve_key>> exact_keys(Members members, const Image& image, c
     std::sort(exact.begin(), exact.end(), key_order);
     exact.erase(std::unique(exact.begin(), exact.end(), same_key), exact.end());
     if (exact.size() != image.file().keys)
-        return non_member(feed, fmt::format("{} keys instead of {}", exact.size(), image.file().keys));
+        return non_member(feed,
+                          fmt::format("{} instead of {}", counted(exact.size(), "key"), image.file().keys));
     const bool all_known = std::all_of(exact.begin(), exact.end(), [&](const sieve_key& key) {
         if (prefixes && !sieve_is_one_address(fields)) return image.holds(key, stored_probe(key));
         return image.contains(prefixes ? address_of(key, fields) : key);

@@ -780,7 +780,8 @@ tl::unexpected<Error> no_keys(const Feed& feed, std::span<const Input> inputs) {
         message += fmt::format(": expected one {} a line", format_fields(fields));
     for (const std::string& decided : feed.decided) message += "; " + decided;
     if (feed.skipped > 0)
-        message += fmt::format("; {} malformed lines were skipped, the first: {}", feed.skipped,
+        message += fmt::format("; {} skipped, the first: {}",
+                               counted(feed.skipped, "malformed line was", "malformed lines were"),
                                feed.skipped_first.front());
     return bad_input(std::move(message));
 }

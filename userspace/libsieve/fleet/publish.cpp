@@ -14,6 +14,7 @@
 #include "libsieve/fleet/servers/sha256.hpp"
 #include "libsieve/service/download/url.hpp"
 #include "libsieve/util/system/write_all.hpp"
+#include "libsieve/util/text/counted.hpp"
 
 namespace sieve::fleet {
 
@@ -171,10 +172,10 @@ Result<Published> publish(const FleetAccess& access, const SigningKey& key, cons
         return !has(request.sets, set.name);
     });
     if (request.sets.size() + static_cast<std::size_t>(carried) > SIEVE_MAX_SETS)
-        return invalid_request(
-            fmt::format("fleet {}: {} sets are named and {} carried over, expected at most {} "
-                        "in a manifest; --only carries none over",
-                        access.fleet, request.sets.size(), carried, SIEVE_MAX_SETS));
+        return invalid_request(fmt::format("fleet {}: {} named and {} carried over, expected at most {} "
+                                           "in a manifest; --only carries none over",
+                                           access.fleet, counted(request.sets.size(), "set is", "sets are"),
+                                           carried, SIEVE_MAX_SETS));
     if (carried > 0 && !request.force) SIEVE_TRY(check_newest(now, request.last_serial));
     std::vector<BlobSource> blobs;
     for (const control::SetSpec& spec : request.sets) {

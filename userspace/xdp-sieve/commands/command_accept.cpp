@@ -70,7 +70,8 @@ std::string size_text(const service::RefusedList& list) {
     const bool counted = std::ranges::any_of(list.addresses_before, [](double count) { return count > 0; });
     for (std::size_t i = 0; i < SIEVE_FAMILIES; i++)
         if (list.addresses[i] > 0 || list.addresses_before[i] > 0)
-            text += fmt::format(", {:.15g} {} addresses{}", list.addresses[i], families[i],
+            text += fmt::format(", {:.15g} {} {}{}", list.addresses[i], families[i],
+                                list.addresses[i] == 1 ? "address" : "addresses",
                                 counted ? before(list.addresses_before[i]) : std::string());
     return text;
 }

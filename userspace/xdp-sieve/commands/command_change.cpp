@@ -165,10 +165,10 @@ Result<Exit> run_change(ChangeArguments& arguments, Context& context) {
             ErrorKind::no,
             fmt::format("set {}: none of {} keys was {}: {} {}{}", arguments.name, format_count(left),
                         arguments.done(), format_count(told),
-                        arguments.erase ? "are not in the set"
-                        : set.exact     ? "are in the set already"
-                                        : "match already",
-                        report.full.empty() ? "" : fmt::format(", {} do not fit", report.full.size())));
+                        arguments.erase ? "not in the set"
+                        : set.exact     ? "in the set already"
+                                        : "matching already",
+                        report.full.empty() ? "" : fmt::format(", {} without room", report.full.size())));
     }
     for (const std::string& line : lines) remark(context, line);
     if (changed.grown > 0)
@@ -188,7 +188,7 @@ Result<Exit> run_change(ChangeArguments& arguments, Context& context) {
                   arguments.name, arguments.done(), format_count(report.done),
                   format_counted(report.done + report.told.size() + report.full.size(), "key"),
                   other_end_text(arguments, changed),
-                  format_count(report.keys) + (set.prefixes ? " keys stored" : ""),
+                  set.prefixes ? format_counted(report.keys, "key") + " stored" : format_count(report.keys),
                   set.exact ? std::string(", exactly")
                             : fmt::format(", FPR {} expected", format_rate(report.expected_fpr)));
     return left == 0 ? Exit::done : Exit::no;

@@ -66,7 +66,7 @@ void print_json(const PlanArguments& arguments, const Plan& plan) {
 }
 
 void print_table(const PlanArguments& arguments, const Plan& plan) {
-    print_out("{} keys{}, {}\n\n", format_count(arguments.request.keys),
+    print_out("{}{}, {}\n\n", format_counted(arguments.request.keys, "key"),
               arguments.fields.empty() ? "" : " of " + arguments.fields, wish(arguments.request));
     print_out("  {:<9} {:<36} {:>10} {:>8} {:>9} {:>15} {:>9}\n", "kind", "parameters", "memory", "bits/key",
               "predicted", "lines a packet", "build");

@@ -13,6 +13,7 @@
 #include "libsieve/filters/placement/hash_sum.hpp"
 #include "libsieve/image/exceptions.hpp"
 #include "libsieve/image/header.hpp"
+#include "libsieve/util/text/counted.hpp"
 
 namespace sieve::control {
 
@@ -144,7 +145,8 @@ Status check_list(const JointSet& set, const KeySet& keys) {
     const std::vector<__u64> hash_key(set.hash_key.begin(), set.hash_key.end());
     const HugeArray<sieve_hash> hashes = distinct_hashes(keys, hash_key.data());
     if (hashes.size() != set.keys)
-        return other_list(fmt::format("it has {} keys, and the filter {}", hashes.size(), set.keys));
+        return other_list(
+            fmt::format("it has {}, and the filter {}", counted(hashes.size(), "key"), set.keys));
     if (sum_of({hashes.data(), hashes.size()}) != HashSum{.locate = set.key_sum[0], .test = set.key_sum[1]})
         return other_list("it has as many keys as the filter, but not the same");
     return {};

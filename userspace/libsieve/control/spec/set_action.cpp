@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include "libsieve/kernel/maps/redirect_maps.hpp"
+#include "libsieve/util/text/counted.hpp"
 #include "libsieve/util/text/number.hpp"
 
 namespace sieve::control {
@@ -115,7 +116,8 @@ Result<WantedAction> parse_limit(const std::string& text) {
     const std::uint64_t most =
         std::min<std::uint64_t>(*rate * SIEVE_LIMIT_MOST_SECONDS, std::numeric_limits<std::uint32_t>::max());
     if (*burst < 1 || *burst > most)
-        return wrong(fmt::format("a burst of 1 to {} packets at {} packets per second", most, *rate));
+        return wrong(
+            fmt::format("a burst of 1 to {} packets at {} per second", most, counted(*rate, "packet")));
     return WantedAction{.action = SIEVE_ACTION_LIMIT,
                         .limit = {static_cast<std::uint32_t>(*rate), static_cast<std::uint32_t>(*burst)}};
 }

@@ -10,6 +10,7 @@
 #include "libsieve/feeds/formats/words.hpp"
 #include "libsieve/feeds/text/address_text.hpp"
 #include "libsieve/feeds/text/geo_code.hpp"
+#include "libsieve/util/text/counted.hpp"
 #include "libsieve/util/text/printable.hpp"
 
 namespace sieve::formats {
@@ -122,8 +123,10 @@ std::string why_without(const std::string& code, const GeoContents& contents) {
     });
     constexpr std::size_t most = 5;
     if (like.size() > most) like.resize(most);
-    return like.empty() ? fmt::format("it has {} other countries", contents.countries.size())
-                        : fmt::format("the nearest of its {} countries: {}", contents.countries.size(),
+    return like.empty() ? fmt::format("it has {}",
+                                      counted(contents.countries.size(), "other country", "other countries"))
+                        : fmt::format("the nearest of its {}: {}",
+                                      counted(contents.countries.size(), "country", "countries"),
                                       fmt::join(like, ", "));
 }
 

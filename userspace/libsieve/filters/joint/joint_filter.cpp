@@ -25,6 +25,7 @@
 #include "libsieve/filters/sizing.hpp"
 #include "libsieve/util/random/secret.hpp"
 #include "libsieve/util/random/splitmix64.hpp"
+#include "libsieve/util/text/counted.hpp"
 
 namespace sieve {
 
@@ -104,8 +105,9 @@ std::optional<std::uint32_t> find_number(const sieve_lookup& lookup, std::span<c
 
 Status check(std::span<const KeySet* const> sets) {
     if (sets.size() < SIEVE_JOINT_LEAST_SETS || sets.size() > SIEVE_JOINT_MOST_SETS)
-        return invalid_request(fmt::format("a joint filter of {} sets: expected {} to {}", sets.size(),
-                                           SIEVE_JOINT_LEAST_SETS, SIEVE_JOINT_MOST_SETS));
+        return invalid_request(fmt::format("a joint filter of {}: expected {} to {}",
+                                           counted(sets.size(), "set"), SIEVE_JOINT_LEAST_SETS,
+                                           SIEVE_JOINT_MOST_SETS));
     for (const KeySet* const set : sets)
         if (set->fields() != sets.front()->fields())
             return invalid_request("a joint filter: its sets have different fields, expected the same");
@@ -123,7 +125,7 @@ static_assert(sizeof(Header) == SIEVE_FIRST_LINE * sizeof(sieve_line), "no paddi
 // Says what is wrong with a number of sets; empty if nothing is.
 std::string sets_fault(std::uint32_t sets) {
     if (sets >= SIEVE_JOINT_LEAST_SETS && sets <= SIEVE_JOINT_MOST_SETS) return {};
-    return fmt::format("it is of {} sets, expected {} to {}", sets, SIEVE_JOINT_LEAST_SETS,
+    return fmt::format("it is of {}, expected {} to {}", counted(sets, "set"), SIEVE_JOINT_LEAST_SETS,
                        SIEVE_JOINT_MOST_SETS);
 }
 

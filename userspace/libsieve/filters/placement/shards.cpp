@@ -6,6 +6,8 @@
 
 #include <fmt/core.h>
 
+#include "libsieve/util/text/counted.hpp"
+
 namespace sieve {
 
 std::uint32_t shard_bits_for(std::uint64_t lines) {
@@ -35,7 +37,8 @@ std::span<const sieve_hash> keys_of_shard(std::span<const sieve_hash> keys, std:
 
 std::string shards_in_words(const sieve_lookup& lookup, std::uint64_t lines) {
     if (lookup.shard_bits == 0) return {};
-    return fmt::format(", {} shards of {} lines", 1U << lookup.shard_bits, lines >> lookup.shard_bits);
+    return fmt::format(", {} shards of {}", 1U << lookup.shard_bits,
+                       counted(lines >> lookup.shard_bits, "line"));
 }
 
 } // namespace sieve

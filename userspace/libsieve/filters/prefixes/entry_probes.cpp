@@ -14,6 +14,7 @@
 
 #include "libsieve/filters/prefixes/key_expansion.hpp"
 #include "libsieve/keys/address_ranges.hpp"
+#include "libsieve/util/text/counted.hpp"
 
 namespace sieve {
 
@@ -189,9 +190,10 @@ Result<sieve_probes> choose_probes(std::span<const sieve_key> entries, std::uint
             return bad_input(fmt::format(
                 "whole keys, the lengths that are named, and entries that leave fields open need {} probes "
                 "of "
-                "IPv{} packets, and {} are allowed; allow more with --max-probes (at most {}). The entries "
+                "IPv{} packets, and {} allowed; allow more with --max-probes (at most {}). The entries "
                 "are: {}",
-                needed, family == SIEVE_FAMILY_V4 ? 4 : 6, limits.max_probes, SIEVE_MAX_PROBES,
+                needed, family == SIEVE_FAMILY_V4 ? 4 : 6,
+                counted(limits.max_probes, "probe is", "probes are"), SIEVE_MAX_PROBES,
                 forms_text(classes[family], family)));
         classes[family] = choose(std::move(classes[family]), limits.max_probes);
         total += count_keys(classes[family]);

@@ -17,6 +17,7 @@
 #include "libsieve/keys/address_ranges.hpp"
 #include "libsieve/keys/key_order.hpp"
 #include "libsieve/util/parallel/parallel_sort.hpp"
+#include "libsieve/util/text/counted.hpp"
 
 namespace sieve {
 
@@ -251,12 +252,13 @@ void expand(const sieve_exception& line, const Lengths& to, std::vector<sieve_ke
 
 tl::unexpected<Error> too_many_stored(double keys, const PrefixLimits& limits, const std::string& ipv4,
                                       const std::string& ipv6) {
-    return bad_input(fmt::format("the prefixes do not fit: expanded to at most {} probes for each family "
+    return bad_input(fmt::format("the prefixes do not fit: expanded to at most {} for each family "
                                  "they are {:.3g} keys, the "
                                  "limit is {}; allow more with --max-probes (at most {}) or --max-keys, "
                                  "or give fewer lengths. The "
                                  "entries are, IPv4: {}; IPv6: {}",
-                                 limits.max_probes, keys, limits.max_keys, SIEVE_MAX_PROBES, ipv4, ipv6));
+                                 counted(limits.max_probes, "probe"), keys, limits.max_keys, SIEVE_MAX_PROBES,
+                                 ipv4, ipv6));
 }
 
 std::string describe_probe(const sieve_probe& probe, int family) {
@@ -295,8 +297,9 @@ Result<KeyPlan> plan_keys(const KeySet& keys, const std::vector<KeyRange>& range
         if (!share_probes(part, limits.max_probes))
             return bad_input(fmt::format(
                 "the entries leave fields open in {} ways, each of which needs a probe of its own, and {} "
-                "probes are allowed; allow more with --max-probes (at most {}). The entries are: {}",
-                part.classes.size(), limits.max_probes, SIEVE_MAX_PROBES, probes_text(part, family)));
+                "allowed; allow more with --max-probes (at most {}). The entries are: {}",
+                part.classes.size(), counted(limits.max_probes, "probe is", "probes are"), SIEVE_MAX_PROBES,
+                probes_text(part, family)));
         total += part.keys;
         std::size_t i = 0;
         std::vector<sieve_probe> probes;

@@ -14,6 +14,7 @@
 #include <sieve/prefix.h>
 
 #include "libsieve/keys/address_ranges.hpp"
+#include "libsieve/util/text/counted.hpp"
 
 namespace sieve {
 
@@ -99,10 +100,11 @@ choose_probes(const LengthCounts (&counts)[SIEVE_FAMILIES], const PrefixLimits& 
         const LengthChoices choices = choose_lengths(counts[family], limits.max_probes, required);
         const std::size_t choice = choose(choices.keys);
         if (std::isinf(choices.keys[choice]))
-            return invalid_request(fmt::format(
-                "{} lengths of IPv{} prefixes are required, and {} probes are allowed; allow more with "
-                "--max-probes (at most {})",
-                required.size(), family == SIEVE_FAMILY_V4 ? 4 : 6, limits.max_probes, SIEVE_MAX_PROBES));
+            return invalid_request(
+                fmt::format("{} lengths of IPv{} prefixes are required, and {} allowed; allow more with "
+                            "--max-probes (at most {})",
+                            required.size(), family == SIEVE_FAMILY_V4 ? 4 : 6,
+                            counted(limits.max_probes, "probe is", "probes are"), SIEVE_MAX_PROBES));
         total += choices.keys[choice];
         const auto& lengths = choices.lengths[choice];
         chosen.probes.count[family] = static_cast<__u8>(lengths.size());
@@ -110,10 +112,10 @@ choose_probes(const LengthCounts (&counts)[SIEVE_FAMILIES], const PrefixLimits& 
     }
     if (total > static_cast<double>(limits.max_keys))
         return bad_input(fmt::format(
-            "the prefixes do not fit: expanded to {} lengths for each family they are {:.3g} keys, the limit "
+            "the prefixes do not fit: expanded to {} for each family they are {:.3g} keys, the limit "
             "is {}; allow more "
             "with --max-probes (at most {}) or --max-keys. After aggregation there are, IPv4: {}; IPv6: {}",
-            limits.max_probes, total, limits.max_keys, SIEVE_MAX_PROBES,
+            counted(limits.max_probes, "length"), total, limits.max_keys, SIEVE_MAX_PROBES,
             lengths_text(counts[0], bits - v4_bits), lengths_text(counts[1], 0)));
     chosen.keys = static_cast<std::uint64_t>(total);
     return chosen;

@@ -24,6 +24,7 @@
 #include "libsieve/packets/carrier.hpp"
 #include "libsieve/util/parallel/parallel.hpp"
 #include "libsieve/util/random/splitmix64.hpp"
+#include "libsieve/util/text/counted.hpp"
 
 namespace sieve::kernel {
 
@@ -243,10 +244,9 @@ Result<void> ask_exceptions(PreflightReport& report, const Scratch& scratch, con
                  ask(scratch, questions.exceptions().keys, image.lookup().fields));
     report.exceptions = matched.size();
     if (const auto hits = std::count(matched.begin(), matched.end(), 1); hits > 0)
-        return bad_input(
-            fmt::format("set {}: {} of {} exceptions matched when the kernel was asked; nothing was "
-                        "changed",
-                        name, hits, report.exceptions));
+        return bad_input(fmt::format("set {}: {} of {} matched when the kernel was asked; nothing was "
+                                     "changed",
+                                     name, hits, counted(report.exceptions, "exception")));
     return {};
 }
 

@@ -10,13 +10,11 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include "libsieve/util/text/counted.hpp"
+
 namespace sieve::service {
 
 namespace {
-
-std::string counted(std::uint64_t number, const char* one, const char* several) {
-    return fmt::format("{} {}", number, number == 1 ? one : several);
-}
 
 constexpr char action_waits_text[] = "its new action comes into force with the list of its new sources";
 

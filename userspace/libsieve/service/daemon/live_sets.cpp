@@ -20,6 +20,7 @@
 #include "libsieve/service/live/range_set_configuration.hpp"
 #include "libsieve/service/reconcile/list_owner.hpp"
 #include "libsieve/util/system/event.hpp"
+#include "libsieve/util/text/counted.hpp"
 
 namespace sieve::service {
 
@@ -335,7 +336,9 @@ void LiveSets::tell(const live::LiveEvent& event) {
             log_.info(
                 fmt::format("set {}: {} came and {} went in {:.1f} ms{}", event.set, event.change.added,
                             event.change.removed, static_cast<double>(event.change.taken.count()) / 1000,
-                            event.entries ? fmt::format("; {} entries are on the list", *event.entries) : ""),
+                            event.entries ? fmt::format("; {} on the list",
+                                                        counted(*event.entries, "entry is", "entries are"))
+                                          : ""),
                 fields);
         break;
     case live::LiveEvent::What::rebuilt:
@@ -343,8 +346,8 @@ void LiveSets::tell(const live::LiveEvent& event) {
         if (event.in_step) statistics_.note_refresh(event.set, {.result = SetOutcome::replaced});
         new_images_ = true;
         set_event(troubles_changed_.get());
-        log_.notice(fmt::format("set {}: a new filter with {} entries is in force", event.set,
-                                event.entries.value_or(0)),
+        log_.notice(fmt::format("set {}: a new filter with {} is in force", event.set,
+                                counted(event.entries.value_or(0), "entry", "entries")),
                     fields);
         break;
     case live::LiveEvent::What::of_new_sources: // the cycle
@@ -358,9 +361,9 @@ void LiveSets::tell(const live::LiveEvent& event) {
                                              .guard = event.guard,
                                              .message = message});
         log_.warning(fmt::format("{}{}; {}", about_set(event.set, message), refused ? " (refused)" : "",
-                                 event.entries
-                                     ? fmt::format("the list with {} entries stays in force", *event.entries)
-                                     : "what is in force stays"),
+                                 event.entries ? fmt::format("the list with {} stays in force",
+                                                             counted(*event.entries, "entry", "entries"))
+                                               : "what is in force stays"),
                      fields);
         break;
     }

@@ -18,6 +18,7 @@
 #include "libsieve/service/safety/acceptance.hpp"
 #include "libsieve/service/sources/origin.hpp"
 #include "libsieve/util/files/digest.hpp"
+#include "libsieve/util/text/counted.hpp"
 #include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service::live {
@@ -549,8 +550,8 @@ Status LiveSet::add_latest(Image& image) {
                  table->change(
                      KeySet(fields()), added, [] { return Status(); }, never_ends));
     if (!done.full.empty())
-        return bad_input(fmt::format("set {}: {} keys that came while its image was built do not fit into it",
-                                     name(), done.full.size()));
+        return bad_input(fmt::format("set {}: its image has no room for {} that came while it was built",
+                                     name(), counted(done.full.size(), "key")));
     // It is the image of this list.
     image.file().entries += done.added;
     image.file().changes = 0;

@@ -37,6 +37,7 @@
 #include "libsieve/util/random/chance.hpp"
 #include "libsieve/util/system/memory_file.hpp"
 #include "libsieve/util/system/write_all.hpp"
+#include "libsieve/util/text/counted.hpp"
 
 namespace sieve::service::live {
 
@@ -539,13 +540,14 @@ class Updater final : public LiveUpdater {
     }
     void tell_left_out(const Decisions& answer) {
         if (answer.ignored > 0 && !std::exchange(told_ignored_, true))
-            tell_remark(
-                fmt::format("set {}: {} decisions are of another sort and are ignored, such as those of {}",
-                            set_.name, answer.ignored, answer.first_ignored));
+            tell_remark(fmt::format("set {}: {} of another sort and ignored, such as those of {}", set_.name,
+                                    counted(answer.ignored, "decision is", "decisions are"),
+                                    answer.first_ignored));
         if (answer.unusable > 0 &&
             answer.first_unusable != std::exchange(told_unusable_, answer.first_unusable))
-            tell_remark(fmt::format("set {}: {} decisions cannot be used and are left out: {}", set_.name,
-                                    answer.unusable, answer.first_unusable));
+            tell_remark(fmt::format("set {}: {} unusable and left out: {}", set_.name,
+                                    counted(answer.unusable, "decision is", "decisions are"),
+                                    answer.first_unusable));
     }
     // False: the answer, or a part of it, was refused, and the whole list is to be asked for.
     bool take(PartSource& source, SourceSchedule::Fetch fetch, const EntryChange& answer) {

@@ -28,8 +28,9 @@ std::string sentence(std::string text, const std::string& subject = {}) {
 std::string what_stays(const SetHistory& set, Clock::time_point now) {
     if (!set.last_good) return "The set has no last good list.";
     const Clock::time_point built{std::chrono::seconds(set.last_good->built_at)};
-    return fmt::format("The last good list, of {} and with {} entries, stays in force.", ago(built, now),
-                       whole_count(*entries_of(set)));
+    const std::uint64_t entries = *entries_of(set);
+    return fmt::format("The last good list, of {} and with {} {}, stays in force.", ago(built, now),
+                       whole_count(entries), entries == 1 ? "entry" : "entries");
 }
 
 void add_hooks(std::vector<Problem>& problems, const Snapshot& snapshot) {

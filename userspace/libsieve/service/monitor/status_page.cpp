@@ -200,9 +200,10 @@ Html legend_row(const Page& page, const HookSnapshot& hook, Markup style, std::s
                 sieve_counter HookTotals::*verdict) {
     Html row;
     row.add("<li><i class=\"key ").add(style);
-    row.add("\"></i>{} <b>{}/s</b> <span>{} packets, {} in all</span></li>", name,
+    row.add("\"></i>{} <b>{}/s</b> <span>{} {}, {} in all</span></li>", name,
             short_count(rate_of(page, hook.id, verdict)),
             short_count(static_cast<double>((hook.totals.*verdict).packets)),
+            (hook.totals.*verdict).packets == 1 ? "packet" : "packets",
             short_bytes(static_cast<double>((hook.totals.*verdict).bytes)));
     return row;
 }
@@ -393,9 +394,10 @@ Html last_refresh(const SetHistory& set, Clock::time_point now) {
         part.add("none since the start");
     if (set.last && !set.last->message.empty()) part.add("<span class=\"sub\">{}</span>", set.last->message);
     if (set.last_change)
-        part.add("<span class=\"sub\">changed in place {}: {} keys in, {} out, in {}</span>",
+        part.add("<span class=\"sub\">changed in place {}: {} {} in, {} out, in {}</span>",
                  ago(set.last_change->at, now), whole_count(set.last_change->inserted),
-                 whole_count(set.last_change->deleted), short_span(set.last_change->took));
+                 set.last_change->inserted == 1 ? "key" : "keys", whole_count(set.last_change->deleted),
+                 short_span(set.last_change->took));
     part.add("<span class=\"sub\">{}</span>", counts_text(set));
     return part;
 }

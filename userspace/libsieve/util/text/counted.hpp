@@ -15,4 +15,9 @@ namespace sieve {
     return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
 }
 
+// "1 entry", "2 entries".
+[[nodiscard]] inline std::string counted(std::uint64_t count, std::string_view one, std::string_view many) {
+    return fmt::format("{} {}", count, count == 1 ? one : many);
+}
+
 } // namespace sieve

@@ -10,6 +10,7 @@
 #include "libsieve/filters/bloom_like_builder.hpp"
 #include "libsieve/filters/kinds/bloom/bloom_placement.hpp"
 #include "libsieve/filters/kinds/bloom/bloom_plan.hpp"
+#include "libsieve/util/text/counted.hpp"
 
 namespace sieve {
 
@@ -67,7 +68,8 @@ double BloomKind::expected_rate(const sieve_lookup& lookup, std::span<const siev
 }
 
 std::string BloomKind::geometry(const sieve_lookup& lookup) const {
-    return fmt::format("{} of {} probes to choose from", count_choices(lookup.choices), lookup.hashes);
+    return fmt::format("{} of {} to choose from", count_choices(lookup.choices),
+                       counted(lookup.hashes, "probe"));
 }
 
 std::string BloomKind::parameters(const sieve_lookup& lookup, std::uint64_t) const {

@@ -12,6 +12,7 @@
 #include "libsieve/filters/placement/sample_hashes.hpp"
 #include "libsieve/filters/sizing.hpp"
 #include "libsieve/util/parallel/parallel_sort.hpp"
+#include "libsieve/util/text/counted.hpp"
 
 namespace sieve {
 
@@ -206,7 +207,7 @@ double DdlcbfKind::expected_rate(const sieve_lookup& lookup, std::span<const sie
 }
 
 std::string DdlcbfKind::geometry(const sieve_lookup& lookup) const {
-    return fmt::format("{} of {} lines", count_choices(lookup.choices), lookup.buckets);
+    return fmt::format("{} of {}", count_choices(lookup.choices), counted(lookup.buckets, "line"));
 }
 
 std::string DdlcbfKind::parameters(const sieve_lookup& lookup, std::uint64_t keys) const {

@@ -125,7 +125,7 @@ double DleftKind::expected_rate(const sieve_lookup& lookup, std::span<const siev
 }
 
 std::string DleftKind::geometry(const sieve_lookup& lookup) const {
-    return fmt::format("{} of {} lines", count_choices(lookup.choices), lookup.buckets) +
+    return fmt::format("{} of {}", count_choices(lookup.choices), counted(lookup.buckets, "line")) +
            shards_in_words(lookup, lines(lookup));
 }
 

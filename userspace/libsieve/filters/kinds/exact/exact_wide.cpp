@@ -20,6 +20,7 @@
 #include "libsieve/keys/key_order.hpp"
 #include "libsieve/util/parallel/parallel.hpp"
 #include "libsieve/util/results/unfinished.hpp"
+#include "libsieve/util/text/counted.hpp"
 
 namespace sieve::exact {
 
@@ -218,8 +219,8 @@ std::string wide_fault(const sieve_lookup& lookup) {
         return "fields of other kinds in a header of kind exact";
     if (lookup.buckets < SIEVE_RECORDS_FIRST_ROW + lines_of_pair(lookup) ||
         (lookup.buckets - SIEVE_RECORDS_FIRST_ROW) % lines_of_pair(lookup) != 0)
-        return fmt::format("{} lines of records, expected one and a multiple of {}", lookup.buckets,
-                           lines_of_pair(lookup));
+        return fmt::format("{} of records, expected one and a multiple of {}",
+                           counted(lookup.buckets, "line"), lines_of_pair(lookup));
     return {};
 }
 

@@ -10,6 +10,7 @@
 
 #include "libsieve/filters/kinds/ranges/members_of_lines.hpp"
 #include "libsieve/filters/kinds/ranges/part_layout.hpp"
+#include "libsieve/util/text/counted.hpp"
 
 namespace sieve {
 
@@ -154,10 +155,10 @@ std::string RangesKind::geometry(const sieve_lookup& lookup) const {
         const std::uint32_t cells = sieve_ranges_cells(&lookup, part);
         if (cells == 0) continue;
         const std::uint32_t bits = part == SIEVE_RANGES_IPV4 ? 32 : 64;
-        text += fmt::format("{}{} cells of /{} for {}", text.empty() ? "" : ", ", cells,
+        text += fmt::format("{}{} of /{} for {}", text.empty() ? "" : ", ", counted(cells, "cell"),
                             bits - sieve_ranges_shift(&lookup, part), part_names[part]);
     }
-    return fmt::format("{}{} lines of boundaries", text.empty() ? text : text + ", ", lines);
+    return fmt::format("{}{} of boundaries", text.empty() ? text : text + ", ", counted(lines, "line"));
 }
 
 std::string RangesKind::parameters(const sieve_lookup&, std::uint64_t) const {
