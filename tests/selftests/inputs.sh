@@ -82,6 +82,9 @@ builds_of_many() {
         (ulimit -n 256 && "$SIEVE" -q build --seed 7 --threads "$threads" -o "$WORK/many.sieve" "$WORK"/parts/*)
         [ "$(bytes_of "$WORK/many.sieve")" = "$expected" ] || fail "$threads threads: another image"
     done
+    # More than the soft limit allows, as a folder of a configuration.
+    printf '[[interface]]\nname = "lo"\nsets = ["s"]\n[set.s]\nsources = ["parts/"]\n' >"$WORK/many.toml"
+    (ulimit -Sn 256 && "$SIEVE" -q apply --check "$WORK/many.toml") || fail "a folder of many lists"
     # Two FIFOs that one writer fills one after the other.
     rm -f "$WORK/first" "$WORK/second"
     mkfifo "$WORK/first" "$WORK/second"

@@ -19,6 +19,7 @@
 #include "front-end/console/output.hpp"
 #include "libsieve/service/sandbox/child_main.hpp"
 #include "libsieve/util/results/out_of_memory.hpp"
+#include "libsieve/util/system/descriptor_limit.hpp"
 #include "xdp-sieve/meant_command.hpp"
 #include "xdp-sieve/unknown_command.hpp"
 
@@ -126,6 +127,7 @@ Exit finish(const Context& context) {
 int run_program(int argc, char** argv, std::span<const Command> more) {
     // A child that reads lists, or works for `apply`, is this program, executed anew.
     if (const auto done = service::run_as_child(argc, argv)) return *done;
+    raise_descriptor_limit();
     std::set_terminate(end_without_memory);
     prepare_streams();
     Context context;

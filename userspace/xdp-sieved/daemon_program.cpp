@@ -31,6 +31,7 @@
 #include "libsieve/service/monitor/timed_kernel.hpp"
 #include "libsieve/service/reconcile/together.hpp"
 #include "libsieve/service/sandbox/child_main.hpp"
+#include "libsieve/util/system/descriptor_limit.hpp"
 #include "libsieve/util/text/version.hpp"
 
 namespace sieve::cli {
@@ -219,6 +220,7 @@ Exit run(int argc, char** argv, const FleetSupport& support) {
 int run_daemon_program(int argc, char** argv, const FleetSupport& support) {
     // The sandbox executes this program anew for each child.
     if (const std::optional<int> status = service::run_as_child(argc, argv, support.tasks)) return *status;
+    raise_descriptor_limit();
     give_memory_back();
     return run_main("xdp-sieved", "the lists are", [&] { return run(argc, argv, support); });
 }

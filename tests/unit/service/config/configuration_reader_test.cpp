@@ -496,6 +496,8 @@ const Wrong wrong[] = {
     {"CrowdsecWithARate", with_sources(crowdsec("")) + "fpr = 0.01\n", 6, "set.bad.fpr"},
     {"BansOfASize", with_sources("\"bans\"") + "memory = \"1M\"\n", 6, "set.bad.memory"},
     {"Action", in_set("action = \"reject\""), 6, "set.bad.action"},
+    {"RedirectWithNul", in_set("redirect = \"eth1\\u0000x\""), 6, "set.bad.redirect"},
+    {"RedirectToALongName", in_set("redirect = \"an-interface-of-no-kernel\""), 6, "set.bad.redirect"},
     {"ActionAndRedirect", in_set("action = \"drop\"\nredirect = \"eth1\""), 7, "set.bad.redirect"},
     {"Ports", in_set("dport = [22, \"ssh\"]"), 6, "set.bad.dport"},
     {"NoPorts", in_set("sport = []"), 6, "set.bad.sport"},

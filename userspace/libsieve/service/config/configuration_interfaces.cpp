@@ -16,8 +16,6 @@ namespace sieve::service {
 
 namespace {
 
-constexpr std::size_t longest_interface_name = 15; // IFNAMSIZ - 1
-
 const Words<sieve_action> pass_or_drop{{"pass", SIEVE_ACTION_PASS}, {"drop", SIEVE_ACTION_DROP}};
 
 Words<kernel::HookPoint> hook_words() {
@@ -38,8 +36,7 @@ void read_name(Section& section, const KeyContext&, InterfaceConfiguration& entr
     if (section.find("name") == nullptr) section.mistake("no name: expected name = \"INTERFACE\"");
     if (!name) return;
     entry.name = *name;
-    if (name->empty() || name->size() > longest_interface_name ||
-        std::any_of(name->begin(), name->end(), [](char c) { return is_control(c) || c == ' ' || c == '/'; }))
+    if (!can_be_interface(*name))
         section.expected(
             *section.find("name"), "name",
             fmt::format("1 to {} characters without blanks and slashes", longest_interface_name));
@@ -192,6 +189,11 @@ InterfaceConfiguration read_interface(Mistakes& mistakes, const toml::table& tab
                         fmt::format("{} has this hook ({}) in an entry before", in_quotes(entry.name),
                                     kernel::hook_point_name(entry.hook)));
     return entry;
+}
+
+bool can_be_interface(const std::string& name) {
+    return !name.empty() && name.size() <= longest_interface_name &&
+           std::ranges::none_of(name, [](char c) { return is_control(c) || c == ' ' || c == '/'; });
 }
 
 const ConfigurationKeys<InterfaceConfiguration>& interface_keys() {

@@ -2,6 +2,7 @@
 // A table [[interface]], from TOML to values.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,10 @@
 namespace sieve::service {
 
 [[nodiscard]] const ConfigurationKeys<InterfaceConfiguration>& interface_keys();
+
+// Whether an interface, or a pattern, can have this name.
+[[nodiscard]] bool can_be_interface(const std::string& name);
+inline constexpr std::size_t longest_interface_name = 15; // IFNAMSIZ - 1
 
 // `before` are the entries that were read already: no two are for one hook.
 [[nodiscard]] InterfaceConfiguration read_interface(Mistakes& mistakes, const toml::table& table,

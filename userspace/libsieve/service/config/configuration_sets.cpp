@@ -11,8 +11,8 @@
 #include <fmt/format.h>
 
 #include "libsieve/control/spec/build_options.hpp"
-#include "libsieve/filters/kinds/choice.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
+#include "libsieve/service/config/configuration_interfaces.hpp"
 #include "libsieve/service/config/configuration_sources.hpp"
 
 namespace sieve::service {
@@ -69,7 +69,7 @@ void write_limit(TomlText& text, const SetConfiguration& set) {
 void read_redirect(Section& section, const KeyContext&, SetConfiguration& set) {
     const toml::node* node = section.find("redirect");
     if (node == nullptr) return;
-    if (!node->is_string() || node->ref<std::string>().empty())
+    if (!node->is_string() || !can_be_interface(node->ref<std::string>()))
         return section.expected(*node, "redirect", R"(an interface or "cpu:NUMBER")");
     if (set.action) return section.mistake(*node, "redirect", "the set has an action already");
     set.action = control::WantedAction{SIEVE_ACTION_REDIRECT_DEVICE, node->ref<std::string>()};

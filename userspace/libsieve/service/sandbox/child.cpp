@@ -43,7 +43,10 @@ constexpr std::size_t longest_words = 200;
 
 tl::unexpected<Error> cannot_start(std::string_view what, int error) {
     return failure(error == ENOMEM ? ErrorKind::out_of_memory : ErrorKind::kernel_refused,
-                   fmt::format("no child process: {}: {}", what, errno_text(error)));
+                   fmt::format("no child process: {}: {}{}", what, errno_text(error),
+                               error == EMFILE
+                                   ? "; each list takes two of the descriptors that `ulimit -n` allows"
+                                   : ""));
 }
 
 struct Pipe {
@@ -250,7 +253,8 @@ class Child {
     }
     void take_report(std::string_view bytes) {
         reported_ += bytes.size();
-        if (reported_ > longest_report) return give_up(ChildEnd::Way::report_limit);
+        if (reported_ > longest_report + order_.descriptors.size() * longest_report_of_one)
+            return give_up(ChildEnd::Way::report_limit);
         line_ += bytes;
         for (std::size_t end = 0; (end = line_.find('\n')) != std::string::npos; line_.erase(0, end + 1)) {
             const std::string line = line_.substr(0, end);
@@ -264,6 +268,7 @@ class Child {
             else
                 end_.report = line;
         }
+        if (line_.size() > longest_report) give_up(ChildEnd::Way::report_limit);
     }
     void note_unstarted(const nlohmann::json& json) {
         if (!json["unstarted"].is_string() || !json.contains("error") || !json["error"].is_number_integer())

@@ -36,8 +36,10 @@ inline constexpr const char* child_argument = "--sieve-child";
 // In a child's environment until run_as_child() takes it away.
 inline constexpr const char* child_variable = "XDP_SIEVE_CHILD";
 
-// A report may have so many bytes; a child that says more is ended.
+// A report may have so many bytes, and so many more for each descriptor, such as the name of each list that
+// the child reads; no line has more than the former. A child that says more is ended.
 inline constexpr std::size_t longest_report = std::size_t{64} << 10;
+inline constexpr std::size_t longest_report_of_one = std::size_t{8} << 10;
 
 using ChildStarted = std::function<void(ChildRole role, pid_t pid)>;
 
