@@ -98,21 +98,21 @@ Result<Exit> run_list(const ListArguments& arguments, const Context& context) {
 } // namespace
 
 void add_list(CLI::App& app, Context& context) {
-    add_command(app, context, "list", "print the keys of a set in force that knows them, as a feed",
-                [&context](Arguments command) -> Action {
-                    auto arguments = std::make_shared<ListArguments>();
-                    add_interface(command, arguments->interface, "the interface").required();
-                    command.add("NAME", arguments->name, "the set: exact, of ranges, verified, or with keys that end")
-                        .required();
-                    command.add_flag(
-                        "--hits", arguments->hits,
-                        "also print yes or no: whether a packet matched the entry since it came, or "
-                        "the set was put in force; of a set built with `hits`");
-                    command.add_flag("--never-hit", arguments->never_hit,
-                                     "print only the entries that no packet matched");
-                    add_hook(command, arguments->hook, "the one that has the set if not given");
-                    return [arguments, &context] { return run_list(*arguments, context); };
-                });
+    add_command(
+        app, context, "list", "print the keys of a set in force that knows them, as a feed",
+        [&context](Arguments command) -> Action {
+            auto arguments = std::make_shared<ListArguments>();
+            add_interface(command, arguments->interface, "the interface").required();
+            command.add("NAME", arguments->name, "the set: exact, of ranges, verified, or with keys that end")
+                .required();
+            command.add_flag("--hits", arguments->hits,
+                             "also print yes or no: whether a packet matched the entry since it came, or "
+                             "the set was put in force; of a set built with `hits`");
+            command.add_flag("--never-hit", arguments->never_hit,
+                             "print only the entries that no packet matched");
+            add_hook(command, arguments->hook, "the one that has the set if not given");
+            return [arguments, &context] { return run_list(*arguments, context); };
+        });
 }
 
 } // namespace sieve::cli
