@@ -1111,6 +1111,15 @@ class MovedSetTest : public CycleTest {
             names.push_back(set.name);
         return names;
     }
+    void moves_once_ingress_can_be_had(std::uint32_t default_until_then = SIEVE_ACTION_PASS) {
+        kernel.refuse("attach");
+        ASSERT_TRUE(run(as_daemon));
+        EXPECT_EQ(names_in_force(), (Names{"a", "b"}));
+        EXPECT_EQ(kernel.running.table.default_action, default_until_then);
+        kernel.allow("attach");
+        done(as_daemon);
+        EXPECT_EQ(names_in_force(), Names{"a"});
+    }
     using Names = std::vector<std::string>;
 };
 
@@ -1147,24 +1156,14 @@ TEST_F(MovedSetTest, StaysUntilTheOtherHookTakesIt) {
         EXPECT_EQ(names_in_force(), (Names{"a", "b"}));
     }
     files.feed("friends.txt", {"192.0.2.8"});
-    kernel.refuse("attach");
-    ASSERT_TRUE(run(as_daemon));
-    EXPECT_EQ(names_in_force(), (Names{"a", "b"}));
-    kernel.allow("attach");
-    done(as_daemon);
-    EXPECT_EQ(names_in_force(), Names{"a"});
+    moves_once_ingress_can_be_had();
     EXPECT_EQ(at_ingress(), (Names{"friends", "b"}));
 }
 
 TEST_F(MovedSetTest, IsAwaitedUnderAnotherName) {
     configure({"a"}, {"c"});
     configuration.sets[1].name = "c";
-    kernel.refuse("attach");
-    ASSERT_TRUE(run(as_daemon));
-    EXPECT_EQ(names_in_force(), (Names{"a", "b"}));
-    kernel.allow("attach");
-    done(as_daemon);
-    EXPECT_EQ(names_in_force(), Names{"a"});
+    moves_once_ingress_can_be_had();
     EXPECT_EQ(at_ingress(), Names{"c"});
 }
 
@@ -1175,13 +1174,7 @@ TEST_F(MovedSetTest, KeepsTheDefaultThatMovesWithIt) {
     done();
     configure({"a"}, {"b"});
     configuration.interfaces[1].default_action = SIEVE_ACTION_DROP;
-    kernel.refuse("attach");
-    ASSERT_TRUE(run(as_daemon));
-    EXPECT_EQ(names_in_force(), (Names{"a", "b"}));
-    EXPECT_EQ(kernel.running.table.default_action, SIEVE_ACTION_DROP);
-    kernel.allow("attach");
-    done(as_daemon);
-    EXPECT_EQ(names_in_force(), Names{"a"});
+    moves_once_ingress_can_be_had(SIEVE_ACTION_DROP);
     EXPECT_EQ(kernel.running.table.default_action, SIEVE_ACTION_PASS);
     EXPECT_EQ(kernel.at_tc[kernel::HookPoint::ingress].table.default_action, SIEVE_ACTION_DROP);
 }
