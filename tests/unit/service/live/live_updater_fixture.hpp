@@ -38,6 +38,7 @@ class LiveUpdaterTest : public testing::Test, public LiveWorld {
     std::optional<std::chrono::milliseconds> uptime;
     // What the API says next; a failure if there is nothing.
     std::optional<Decisions> answer{Decisions{}};
+    std::atomic<bool> api_hangs = false; // answer_at_last() ends it
     SandboxSettings sandbox = in_process();
     kernel::HookPoint point = kernel::HookPoint::xdp; // where the set belongs
     bool protect_host = true;                         // of that interface
@@ -65,6 +66,7 @@ class LiveUpdaterTest : public testing::Test, public LiveWorld {
         settings.fetch = [this](const CrowdsecSpec&, Fetch ask, Time,
                                 const SandboxSettings&) -> tl::expected<Decisions, GatherFailure> {
             asked.push_back(ask);
+            api_hangs.wait(true);
             if (!answer)
                 return tl::unexpected(GatherFailure{{ErrorKind::bad_input, "the API is away", {}}, {}});
             return *answer;
@@ -82,6 +84,17 @@ class LiveUpdaterTest : public testing::Test, public LiveWorld {
             if (!updater.state().at_work) return next;
             std::this_thread::sleep_for(1ms); // another thread is at work
         }
+    }
+    // Takes what the API says, and does nothing that is due after that.
+    void step_with_answer(LiveUpdater& updater) {
+        const int before = step_soon;
+        updater.step();
+        step_soon.wait(before);
+        updater.step();
+    }
+    void answer_at_last() {
+        api_hangs = false;
+        api_hangs.notify_all();
     }
     // A member and a prefix come into force, and then the updater ends.
     void keep_for_a_while() {

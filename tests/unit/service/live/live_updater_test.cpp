@@ -421,7 +421,7 @@ TEST_F(LiveUpdaterTest, ARangeSetThatOneHookRefusesIsSwappedInThereLater) {
     kernel.once("test", [this] {
         kernel.once("test", [this] { kernel.refuse("test block-ranges", ErrorKind::bad_input); });
     });
-    updater->step();
+    step_with_answer(*updater);
     ASSERT_NE(last(LiveEvent::What::put_off), nullptr);
     EXPECT_EQ(map_id("block-ranges", kernel::HookPoint::ingress), ranges);
     kernel.allow("test");
@@ -522,6 +522,45 @@ TEST_F(LiveUpdaterTest, WhenTheClockIsSetBackTheSourceIsStillAsked) {
     answer.reset();
     settle(*updater);
     EXPECT_FALSE(in_force_has("192.0.2.2"));
+}
+
+// The ends of an answer are reckoned from when it was asked for.
+TEST_F(LiveUpdaterTest, WhenTheClockIsSetWhileTheApiIsAskedItIsAskedAgain) {
+    uptime = 1h;
+    const auto updater = open(stream_set());
+    put_in_force();
+    put_in_force("block-ranges");
+    settle(*updater);
+    now += 10s;
+    *uptime += 10s;
+    answer = Decisions{.added = {entry("192.0.2.1", 1, now + 20min)}};
+    api_hangs = true;
+    updater->step();
+    now -= 24h;
+    updater->step();
+    answer_at_last();
+    settle(*updater);
+    EXPECT_EQ(asked, (std::vector{Fetch::whole_list, Fetch::difference, Fetch::whole_list}));
+    EXPECT_EQ(last(LiveEvent::What::failed), nullptr);
+    EXPECT_TRUE(updater->state().in_step);
+}
+
+TEST_F(LiveUpdaterTest, WhatIsDueWhileTheApiIsAskedIsAskedForNext) {
+    host.addresses = {test::host_address("192.0.2.1"), test::host_address("198.51.100.254")};
+    const auto updater = open(stream_set());
+    put_in_force();
+    put_in_force("block-ranges");
+    answer = Decisions{.added = {entry("192.0.2.1", 1, now + 1h)}};
+    settle(*updater);
+    now += 10s;
+    api_hangs = true;
+    updater->step();
+    host.addresses = {test::host_address("198.51.100.254")};
+    updater->step();
+    answer_at_last();
+    settle(*updater);
+    EXPECT_EQ(asked, (std::vector{Fetch::whole_list, Fetch::difference, Fetch::whole_list}));
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
 }
 
 TEST_F(LiveUpdaterTest, WhatTheHostNoLongerDependsOnIsTaken) {
@@ -712,7 +751,7 @@ TEST_F(LiveUpdaterTest, EachHalfOfAnAnswerTellsWhyItIsRefused) {
     events.clear();
     now += 10s;
     answer = Decisions{.added = {entry("0.0.0.0/1", 3, now + 2h)}, .deleted = {entry("203.0.113.5", 1)}};
-    updater->step();
+    step_with_answer(*updater);
     std::map<std::string, std::optional<Guard>> refused;
     for (const LiveEvent& event : events)
         if (event.what == LiveEvent::What::failed) refused[event.set] = event.guard;

@@ -122,6 +122,45 @@ TEST_F(MergedSourcesTest, WhatOneSourceSaysDoesNotWaitForAnother) {
     EXPECT_TRUE(in_force_has("192.0.2.2"));
 }
 
+TEST_F(MergedSourcesTest, NothingWaitsForAnApiThatHangs) {
+    merged.sources = stream_set().sources;
+    merged.sources.emplace_back(BanSpec{});
+    answer = Decisions{.added = {entry("192.0.2.3", entry_id(1, 1), now + 20s)}, .origins = {"CAPI"}};
+    const auto updater = open_in_force();
+    api_hangs = true;
+    now += 10s;
+    updater->step();
+    EXPECT_TRUE(updater->state().at_work);
+    ASSERT_TRUE(ledger.append({ban("192.0.2.1")}));
+    updater->wake();
+    EXPECT_GE(updater->step(), now + 5s); // it does not look again and again
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    EXPECT_EQ(updater->state().lacks, "");
+    now += 10s;
+    updater->step();
+    EXPECT_FALSE(in_force_has("192.0.2.3")) << "its time is over";
+    answer = Decisions{.added = {entry("192.0.2.4", entry_id(2, 1), now + 1h)}, .origins = {"CAPI"}};
+    answer_at_last();
+    settle(*updater);
+    EXPECT_TRUE(in_force_has("192.0.2.4"));
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+}
+
+// One that comes as soon as usual.
+TEST_F(MergedSourcesTest, WhatAnAnswerProlongsDoesNotEndBeforeIt) {
+    merged.sources = stream_set().sources;
+    answer = Decisions{.added = {entry("192.0.2.3", entry_id(1, 1), now + 10s)}, .origins = {"CAPI"}};
+    const auto updater = open_in_force();
+    answer = Decisions{.added = {entry("192.0.2.3", entry_id(1, 1), now + 1h)}, .origins = {"CAPI"}};
+    api_hangs = true;
+    now += 10s;
+    EXPECT_LE(updater->step(), now + 1s);
+    EXPECT_TRUE(in_force_has("192.0.2.3"));
+    answer_at_last();
+    settle(*updater);
+    EXPECT_TRUE(in_force_has("192.0.2.3"));
+}
+
 // A ban comes and goes often, and servers are asked seldom.
 TEST_F(MergedSourcesTest, ABanAsksForNoList) {
     write_list({"192.0.2.1"});

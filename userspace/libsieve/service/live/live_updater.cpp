@@ -52,6 +52,8 @@ constexpr std::chrono::seconds retry{5};
 constexpr std::chrono::seconds longest_wait{5};
 // A state directory that has room, and takes no image all the same.
 constexpr std::chrono::minutes until_next_move{10};
+// For the API, before an entry ends of which its answer may say that it ends later.
+constexpr std::chrono::seconds longest_wait_for_answer{1};
 // A ledger of bans that changed without a word.
 constexpr std::chrono::seconds look_at_bans{10};
 // A clock that moved by less was not set, but kept right.
@@ -160,7 +162,7 @@ class Updater final : public LiveUpdater {
         if (woken && is_accepted()) ask_for_all(begin);
         for (PartSource& source : sources_)
             if (is_due(source, begin, woken)) ask(source);
-        if (!ends_wait_) expire(begin);
+        if (begin >= ends_at()) expire(begin);
         if (!files_.empty() && (woken || begin >= files_at_)) look_at_files(begin);
         if (!reconciled_ && (filters_came || begin >= reconcile_at_)) tell_change(live_->reconcile());
         if (live_->waits_for_cycle()) await_cycle();
@@ -191,8 +193,13 @@ class Updater final : public LiveUpdater {
         Part part = Part::followed;
         SourceSchedule schedule;
         bool in_step = false;        // the part is what the source had when it was last asked
+        bool again = false;          // while it was asked, it became due to say its whole list
         std::string last_error = {}; // why it is not
         std::string accept = {};     // Refusal::accept, if that is why
+    };
+    struct Answer {
+        SourceSchedule::Fetch fetch{};
+        tl::expected<Decisions, GatherFailure> decisions;
     };
 
     [[nodiscard]] Time now() const { return settings_.now ? settings_.now() : current_time(); }
@@ -215,6 +222,7 @@ class Updater final : public LiveUpdater {
         booted_ = booted;
         if (std::chrono::abs(by) < clock_is_set) return;
         files_at_ = rebuild_at_ = publish_at_ = release_at_ = home_at_ = at;
+        answer_is_off_ = true;
         if (reconcile_at_ != never) reconcile_at_ = at;
         if (wait_until_ != never) wait_until_ = at;
         if (sources_.empty()) return;
@@ -323,7 +331,8 @@ class Updater final : public LiveUpdater {
             state.timed_entries += ranges_->list().timed_entries();
         }
         state.in_step = is_in_step();
-        state.at_work = building_.is_at_work() || (whole_lists_ && whole_lists_->reads());
+        state.at_work =
+            building_.is_at_work() || asking_.is_at_work() || (whole_lists_ && whole_lists_->reads());
         state.failures = file_failures_;
         state.asked = asked_;
         if (!state.in_step) state.last_error = last_error_;
@@ -406,6 +415,11 @@ class Updater final : public LiveUpdater {
         files_at_ = now();
     }
 
+    // When entries may end.
+    [[nodiscard]] Time ends_at() const {
+        if (ends_wait_) return never;
+        return asking_.is_at_work() ? asked_at_ + longest_wait_for_answer : Time::min();
+    }
     void expire(Time at) {
         if (live_->next_expiry().value_or(never) <= at) (void)took(live_->expire(at));
         if (ranges_ && ranges_->next_expiry().value_or(never) <= at) (void)ranges_->expire(at);
@@ -415,29 +429,57 @@ class Updater final : public LiveUpdater {
 
     // All of them say their whole lists next.
     void ask_for_all(Time at) {
-        for (PartSource& source : sources_) source.schedule.restart(at);
-        if (whole_lists_) whole_lists_->forget();
+        for (PartSource& source : sources_) {
+            ask_for_all_of(source, at);
+            source.again = true;
+        }
+    }
+    void ask_for_all_of(PartSource& source, Time at) {
+        source.schedule.restart(at);
+        if (source.part == Part::lists) whole_lists_->forget();
+    }
+    // Another thread asks it.
+    [[nodiscard]] bool is_asked(const PartSource& source) const {
+        return (source.part == Part::lists && whole_lists_->reads()) ||
+               (source.part == Part::followed && asking_.is_at_work());
     }
     [[nodiscard]] bool is_due(const PartSource& source, Time at, bool woken) const {
-        if (at >= source.schedule.next_poll()) return true;
-        if (source.part == Part::bans) return woken;
-        return source.part == Part::lists &&
-               (whole_lists_->reads() || (woken && whole_lists_->files_changed()));
+        if (at >= source.schedule.next_poll() || is_asked(source)) return true;
+        return woken &&
+               (source.part == Part::bans || (source.part == Part::lists && whole_lists_->files_changed()));
     }
+    // Begins to, or takes what came of it.
     void ask(PartSource& source) {
-        using Fetch = SourceSchedule::Fetch;
+        if (!is_asked(source)) source.again = false;
         if (source.part == Part::lists) return read_lists(source);
-        Fetch fetch = source.schedule.next_fetch(now());
-        auto answer = source.part == Part::bans ? read_bans(fetch)
-                                                : settings_.fetch(crowdsec_, fetch, now(), settings_.sandbox);
+        if (source.part == Part::followed) return ask_api(source);
+        SourceSchedule::Fetch fetch = source.schedule.next_fetch(now());
+        auto answer = read_bans(fetch);
         if (!answer) return failed(source, std::move(answer.error()));
-        if (source.part == Part::followed) {
-            if (const Status few = check_repeats(answer->added); !few)
-                return failed(source, {few.error(), {}});
-            tell_left_out(*answer);
-            origins_.number(*answer);
+        take_answer(source, fetch, *answer);
+    }
+    void ask_api(PartSource& source) {
+        if (!is_asked(source)) {
+            asked_at_ = now();
+            answer_is_off_ = false;
+            return asking_.begin([ask = settings_.fetch, crowdsec = crowdsec_, at = asked_at_,
+                                  fetch = source.schedule.next_fetch(asked_at_),
+                                  sandbox = settings_.sandbox]() -> Answer {
+                return {fetch, ask(crowdsec, fetch, at, sandbox)};
+            });
         }
-        if (take(source, fetch, {std::move(answer->deleted), std::move(answer->added)})) taken(source, fetch);
+        std::optional<Answer> done = asking_.result();
+        if (!done) return;
+        auto& [fetch, answer] = *done;
+        if (!answer) return failed(source, std::move(answer.error()));
+        if (answer_is_off_) return; // the whole list is due
+        if (const Status few = check_repeats(answer->added); !few) return failed(source, {few.error(), {}});
+        tell_left_out(*answer);
+        origins_.number(*answer);
+        take_answer(source, fetch, *answer);
+    }
+    void take_answer(PartSource& source, SourceSchedule::Fetch fetch, Decisions& answer) {
+        if (take(source, fetch, {std::move(answer.deleted), std::move(answer.added)})) taken(source, fetch);
     }
     // Nobody decides so often about one address.
     [[nodiscard]] Status check_repeats(const std::vector<TimedEntry>& added) const {
@@ -482,6 +524,7 @@ class Updater final : public LiveUpdater {
     }
     void taken(PartSource& source, SourceSchedule::Fetch fetch) {
         source.schedule.taken(fetch, now(), chance());
+        if (source.again) ask_for_all_of(source, now());
         source.in_step = true;
         source.last_error.clear();
         source.accept.clear();
@@ -863,16 +906,16 @@ class Updater final : public LiveUpdater {
         const auto at = [&](Time time) { next = std::min(next, time); };
         if (live_->rebuild_due() && !building_.is_at_work() && has_list() && !holds_image_back())
             at(std::max(now(), rebuild_at_));
-        if (!ends_wait_) at(live_->next_expiry().value_or(never));
+        at(std::max(ends_at(), live_->next_expiry().value_or(never)));
         at(reconcile_at_);
         at(wait_until_);
         if (ranges_) {
-            if (!ends_wait_) at(ranges_->next_expiry().value_or(never));
+            at(std::max(ends_at(), ranges_->next_expiry().value_or(never)));
             if (can_publish()) at(std::max(now(), publish_at_));
             if (can_release()) at(std::max(now(), release_at_));
         }
         for (const PartSource& source : sources_)
-            if (source.part != Part::lists || !whole_lists_->reads()) at(source.schedule.next_poll());
+            if (!is_asked(source)) at(source.schedule.next_poll());
         if (!files_.empty()) at(files_at_);
         if (woken_ || filters_came_) at(now());
         return next;
@@ -907,6 +950,8 @@ class Updater final : public LiveUpdater {
     Time rebuild_at_{};
     Time home_at_{};
     Time asked_{};
+    Time asked_at_{};            // the API, last
+    bool answer_is_off_ = false; // the clock was set since, so its ends are off by as much
     bool files_in_step_ = false;
     bool lines_left_out_ = false; // more lines with one address than the list takes
     std::uint64_t filters_ = 0;   // in force, that have the whole list
@@ -924,6 +969,7 @@ class Updater final : public LiveUpdater {
     State shown_;
 
     Background<Result<Image>> building_{settings_.step_soon};
+    Background<Answer> asking_{settings_.step_soon};
 };
 
 } // namespace

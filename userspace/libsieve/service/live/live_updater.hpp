@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // Keeps one live set current: follows its stream or its files, reads the lists that it has beside a stream,
 // lets timed entries expire, changes the filters in force in place, and rebuilds them when that is due. Each
-// source fails by itself: what the others say is taken all the same.
+// source fails by itself: what the others say is taken all the same. None waits for another either: other
+// threads ask CrowdSec's API and read the lists beside a stream.
 //
 // How a daemon uses it:
 //
@@ -73,7 +74,7 @@ struct LiveUpdaterSettings {
     // calls step() looks at State::at_work.
     std::function<void()> step_soon{};
     // For tests. Null: the system's clocks, and fetch_decisions(). `uptime` is since the machine's start, and
-    // nobody sets it.
+    // nobody sets it. `fetch` is called on another thread.
     std::function<Time()> now{};
     std::function<std::chrono::milliseconds()> uptime{};
     FetchDecisions fetch{};
@@ -87,7 +88,7 @@ class LiveUpdater {
                                                                    HostAddresses& host);
     virtual ~LiveUpdater() = default;
 
-    // Does what is due. Blocks while it asks, changes and swaps; never longer than the sandbox's limits
+    // Does what is due. Blocks while it reads, changes and swaps; never longer than the sandbox's limits
     // allow. Returns when it wants to be called again at the latest.
     virtual Time step() = 0;
 
@@ -112,7 +113,7 @@ class LiveUpdater {
         std::uint64_t timed_entries = 0;        // decisions or lines
         std::vector<OriginCount> origins{};     // of decisions, by name
         bool in_step = false;                   // the list is what the source had when it was last asked
-        bool at_work = false;                   // another thread reads lists or builds a filter
+        bool at_work = false;                   // another thread asks, reads lists or builds a filter
         unsigned failures = 0;                  // of the source, in a row
         Time asked{};                           // when it last answered
         std::string last_error{};
