@@ -114,6 +114,27 @@ one_of_several() {
     unserve
 }
 
+# A file is replaced while a server of its set is asked.
+file_beside_server() {
+    serve
+    configure_urls "$IN_IF"
+    sed -i '/set.one/{n;s|\[|["lists/own", |}' "$CONFIG"
+    echo 203.0.113.50 >"$LISTS/own"
+    start
+    says 'set one: a new list with 2 entries'
+    touch "$LISTS/one.hangs"
+    kill -s HUP "$daemon"
+    await more_requests one 1
+    printf '203.0.113.%s\n' 51 52 >"$LISTS/own.new"
+    mv "$LISTS/own.new" "$LISTS/own"
+    rm "$LISTS/one.hangs"
+    says 'set one: http://127.0.0.1:8080/one: .*; a new list with 3 entries is in force: what its other'
+    verdict_of drop 0 41 42
+    verdict_of pass 40
+    stop
+    unserve
+}
+
 # A source that another set is to have stays on its list until that set has read it, here behind a server that hangs.
 moved() {
     serve
@@ -305,6 +326,7 @@ more_requests() { [ "$(grep -c "^$1\$" "$WORK/served")" -gt "$2" ]; }
 ktap_run \
     "one dead URL of five" dead \
     "one of a set's servers fails" one_of_several \
+    "a file beside a slow server" file_beside_server \
     "a source that moves to another set" moved \
     "a set that passes has no list yet" friends \
     "two servers that hang" hanging \

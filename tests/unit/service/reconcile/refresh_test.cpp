@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <set>
@@ -555,12 +556,20 @@ TEST_F(Refresh, AFilterThatMistakesTheGatewayIsBuiltAgain) {
 class RefreshOfSeveral : public Refresh {
   protected:
     std::map<std::string, std::string> printed{{"one", "192.0.2.11\n"}, {"two", "192.0.2.12\n"}};
+    std::function<void()> while_asked = [] {}; // a command
+    std::function<void()> while_read = [] {};
+    int asked = 0; // commands
 
     RefreshOfSeveral() {
         set.sources.emplace_back(CommandSpec{.arguments = {"one"}});
         set.sources.emplace_back(CommandSpec{.arguments = {"two"}});
         sandbox.run = [this, inner = sandbox.run](const ChildOrder& child) -> Result<ChildEnd> {
-            if (child.role != ChildRole::command) return inner(child);
+            if (child.role != ChildRole::command) {
+                while_read();
+                return inner(child);
+            }
+            asked++;
+            while_asked();
             const auto order = read_order(child.message);
             const std::string& program = std::get<CommandOrder>(order->order).arguments.back();
             ChildEnd end;
@@ -579,6 +588,10 @@ class RefreshOfSeveral : public Refresh {
         const Examined now = examined();
         return now.behind ? now.behind->error.message : std::string();
     }
+    // By the name of the file, which is another one then.
+    void replace_file(const std::string& entry) {
+        std::filesystem::rename(files.feed("bad.txt.new", {entry}), files.path("bad.txt"));
+    }
     std::vector<std::string> list_of(const SetRecord& record) {
         const Feed list = last_good_list(set, record, state).value();
         std::vector<std::string> texts;
@@ -589,6 +602,45 @@ class RefreshOfSeveral : public Refresh {
         return texts;
     }
 };
+
+// A file may change more often than a slow command answers.
+TEST_F(RefreshOfSeveral, AFileThatChangesWhileOthersAreAskedIsReadAsItIsThen) {
+    while_asked = [&] { files.feed("bad.txt", {"192.0.2.7"}); };
+    EXPECT_EQ(list_of(refreshed()), (std::vector<std::string>{"192.0.2.11", "192.0.2.12", "192.0.2.7"}));
+    while_asked = [&] { replace_file("192.0.2.8"); };
+    EXPECT_EQ(list_of(refreshed()), (std::vector<std::string>{"192.0.2.11", "192.0.2.12", "192.0.2.8"}));
+}
+
+TEST_F(RefreshOfSeveral, AFileThatChangesWhileItIsReadIsReadAgainAlone) {
+    asked = 0;
+    int reads = 0;
+    while_read = [&] {
+        if (reads++ == 0) files.feed("bad.txt", {"192.0.2.7"});
+    };
+    printed["two"] = "192.0.2.13\n";
+    const Examined now = examined();
+    ASSERT_TRUE(now.changed());
+    EXPECT_EQ(now.entries(), 3U) << "the file's new line, and what the commands said";
+    EXPECT_EQ(reads, 2);
+    EXPECT_EQ(asked, 2) << "each once";
+    // Nothing is taken of one that never holds still.
+    while_read = [&] { files.feed("bad.txt", std::vector<std::string>(++reads, "192.0.2.7")); };
+    const auto never = examine(set, state, protection, sandbox, {});
+    ASSERT_FALSE(never);
+    expect_error(never.error().error, ErrorKind::changed_meanwhile);
+    EXPECT_EQ(asked, 4);
+}
+
+TEST_F(RefreshOfSeveral, AFileThatIsReplacedWhileItIsReadIsReadAsItWas) {
+    replace_file("192.0.2.7");
+    int reads = 0;
+    while_read = [&] {
+        reads++;
+        replace_file("192.0.2.8");
+    };
+    EXPECT_EQ(list_of(refreshed()), (std::vector<std::string>{"192.0.2.11", "192.0.2.12", "192.0.2.7"}));
+    EXPECT_EQ(reads, 2) << "once, and then its image was built";
+}
 
 TEST_F(RefreshOfSeveral, ASourceThatFailsKeepsWhatItSaidLast) {
     printed.erase("one");

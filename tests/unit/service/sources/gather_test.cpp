@@ -2,8 +2,11 @@
 // Files; tests/service has the tests of servers and commands.
 #include "libsieve/service/sources/gather.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <filesystem>
 
 #include <gtest/gtest.h>
 
@@ -64,6 +67,32 @@ TEST_F(GatherFile, AFileThatChangesMeanwhileIsNoticed) {
     EXPECT_TRUE(confirm_unchanged(one, path));
     files.feed("a.txt", {"192.0.2.1", "192.0.2.2"});
     expect_error(confirm_unchanged(one, path), ErrorKind::changed_meanwhile);
+}
+
+TEST_F(GatherFile, AFileThatLosesItsNameHasNotChanged) {
+    const timespec long_ago[2]{{.tv_sec = 1'600'000'000, .tv_nsec = 0},
+                               {.tv_sec = 1'600'000'000, .tv_nsec = 0}};
+    UniqueFd writer(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    ASSERT_EQ(::futimens(writer.get(), long_ago), 0);
+    const Gathered one = gathered();
+    std::filesystem::rename(files.feed("b.txt", {"192.0.2.2"}), path);
+    EXPECT_TRUE(confirm_unchanged(one, path));
+    ASSERT_EQ(::pwrite(writer.get(), "198", 3, 0), 3); // as long as before
+    EXPECT_FALSE(confirm_unchanged(one, path));
+    EXPECT_TRUE(confirm_unchanged(gathered(), path));
+}
+
+TEST_F(GatherFile, ATimeThatIsSetBackHidesNoChange) {
+    const Gathered one = gathered();
+    const timespec times[2]{one.file.st_atim, one.file.st_mtim};
+    UniqueFd writer(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    struct stat now {};
+    do { // until the file system's time has gone on
+        ASSERT_EQ(::pwrite(writer.get(), "198", 3, 0), 3);
+        ASSERT_EQ(::futimens(writer.get(), times), 0);
+        ASSERT_EQ(::fstat(writer.get(), &now), 0);
+    } while (stamp_of(now) == one.provenance.stamp);
+    EXPECT_FALSE(confirm_unchanged(one, path));
 }
 
 TEST_F(GatherFile, APipeIsNoList) {

@@ -36,14 +36,13 @@ class Gathering {
         // Without waiting for whoever may write to a FIFO.
         UniqueFd content(::open(file.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
         if (!content) return unreadable(errno);
-        struct stat info {};
-        if (::fstat(content.get(), &info) != 0) return unreadable(errno);
-        if (!S_ISREG(info.st_mode))
+        if (::fstat(content.get(), &file_) != 0) return unreadable(errno);
+        if (!S_ISREG(file_.st_mode))
             return bad_input(fmt::format("{}: is {}, expected a regular file", name_,
-                                         S_ISDIR(info.st_mode) ? "a directory" : "no regular file"));
-        fresh_.changed = info.st_mtim.tv_sec;
-        fresh_.stamp = stamp_of(info);
-        if (known_ != nullptr && digest_still_holds(*known_, static_cast<std::uint64_t>(info.st_size)))
+                                         S_ISDIR(file_.st_mode) ? "a directory" : "no regular file"));
+        fresh_.changed = file_.st_mtim.tv_sec;
+        fresh_.stamp = stamp_of(file_);
+        if (known_ != nullptr && digest_still_holds(*known_, static_cast<std::uint64_t>(file_.st_size)))
             return confirm(std::move(content));
         return finish(std::move(content));
     }
@@ -127,7 +126,7 @@ class Gathering {
         fresh_.changed = known_->changed;
         fresh_.read = known_->read;
         fresh_.asked = std::time(nullptr);
-        return Gathered{std::move(content), fresh_, true};
+        return Gathered{std::move(content), fresh_, true, file_};
     }
     // A regular file is here. If another process changes a file meanwhile, the digest is that of the older
     // content or of neither; the next refresh then takes it for changed, as it is.
@@ -151,21 +150,29 @@ class Gathering {
         fresh_.asked = std::time(nullptr);
         const bool unchanged = known_ != nullptr && known_->digest == fresh_.digest;
         if (fresh_.changed == 0) fresh_.changed = unchanged ? known_->changed : fresh_.asked;
-        return Gathered{std::move(content), fresh_, unchanged};
+        return Gathered{std::move(content), fresh_, unchanged, file_};
     }
 
     SandboxSettings settings_; // with the limits of this source
     std::string name_;
     const SourceProvenance* known_ = nullptr;
     SourceProvenance fresh_;
+    struct stat file_ {};
 };
+
+// A name that is taken away changes the time of the status, and not that of the content.
+bool has_same_content(const struct stat& before, const struct stat& now) {
+    const bool same_time =
+        before.st_mtim.tv_sec == now.st_mtim.tv_sec && before.st_mtim.tv_nsec == now.st_mtim.tv_nsec;
+    return same_time && (stamp_of(before) == stamp_of(now) || now.st_nlink < before.st_nlink);
+}
 
 } // namespace
 
 Status confirm_unchanged(const Gathered& gathered, const std::string& name) {
     if (!gathered.content || gathered.provenance.stamp == FileStamp{}) return {};
     struct stat info {};
-    if (::fstat(gathered.content->get(), &info) == 0 && stamp_of(info) == gathered.provenance.stamp &&
+    if (::fstat(gathered.content->get(), &info) == 0 && has_same_content(gathered.file, info) &&
         static_cast<std::uint64_t>(info.st_size) == gathered.provenance.bytes)
         return {};
     return failure(ErrorKind::changed_meanwhile, fmt::format("{}: was changed while it was read", name));

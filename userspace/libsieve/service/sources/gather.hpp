@@ -2,6 +2,8 @@
 // The bytes of a list, brought here as a file that nobody has looked into.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <optional>
 #include <string>
 
@@ -21,10 +23,12 @@ struct Gathered {
     std::optional<UniqueFd> content;
     SourceProvenance provenance;
     bool unchanged = false; // the content is the known one
+    struct stat file {};    // that the content is in, before it was read; all zero: it came from no file
 };
 
-// bad_input naming the source if the file that the content came from has changed since it was gathered: it
-// may have been read half old, half new.
+// changed_meanwhile naming the source if the file that the content came from has changed since it was
+// gathered: it may have been read half old, half new. A file that lost its name, such as by a rename over it,
+// has not changed.
 [[nodiscard]] Status confirm_unchanged(const Gathered& gathered, const std::string& name);
 
 // Opens a file; has a child download, or run a command. `known` is the provenance of the content that the

@@ -91,6 +91,9 @@ class SetStep {
     const control::FeedSpec& feed_;
 };
 
+// Of files that change while they are read.
+constexpr int most_reads = 3;
+
 class ReadStep : SetStep {
   public:
     explicit ReadStep(const ReadRequest& request)
@@ -113,8 +116,12 @@ class ReadStep : SetStep {
         const std::chrono::milliseconds gathering = since(start);
         const Clock::time_point reading = Clock::now();
         auto read = read_all();
-        while (!read && does_without(read.error())) read = read_all();
-        if (!read) return tl::unexpected(named(std::move(read.error())));
+        for (int reads = 1; !read; read = read_all()) {
+            if (does_without(read.error())) continue;
+            if (read.error().kind != ErrorKind::changed_meanwhile || reads++ == most_reads)
+                return tl::unexpected(named(std::move(read.error())));
+            SIEVE_TRY(gather_changed());
+        }
         if (auto* list = std::get_if<ReadList>(&*read)) {
             list->gathering = gathering;
             list->reading = since(reading);
@@ -146,18 +153,31 @@ class ReadStep : SetStep {
                               return before.source == now.provenance.source;
                           });
     }
+    // Files come last, since they may change while a server or a command is waited for.
     tl::expected<void, GatherFailure> gather_all() {
-        for (const Origin& origin : origins_) {
-            auto one = gather(origin, known_of(origin), request_.sandbox);
-            if (!one) {
-                std::optional<Gathered> instead = instead_of(origin);
-                if (!instead) return failed(std::move(one.error()));
-                if (!visit_.behind && !is_moved(origin)) visit_.behind = named(std::move(one.error()));
-                one = std::move(*instead);
-            }
-            gathered_.push_back(std::move(*one));
-        }
+        gathered_.resize(origins_.size());
+        for (const bool files : {false, true})
+            for (std::size_t i = 0; i < origins_.size(); i++)
+                if (std::holds_alternative<FileOrigin>(origins_[i]) == files) SIEVE_TRY(gather_one(i));
         if (visit_.behind && !any_has_said()) return tl::unexpected(std::move(*visit_.behind));
+        return {};
+    }
+    tl::expected<void, GatherFailure> gather_one(std::size_t place) {
+        const Origin& origin = origins_[place];
+        auto one = gather(origin, known_of(origin), request_.sandbox);
+        if (!one) {
+            std::optional<Gathered> instead = instead_of(origin);
+            if (!instead) return failed(std::move(one.error()));
+            if (!visit_.behind && !is_moved(origin)) visit_.behind = named(std::move(one.error()));
+            one = std::move(*instead);
+        }
+        gathered_[place] = std::move(*one);
+        return {};
+    }
+    // The files that changed while they were read. Nobody else is asked again.
+    tl::expected<void, GatherFailure> gather_changed() {
+        for (std::size_t i = 0; i < gathered_.size(); i++)
+            if (!confirm_unchanged(gathered_[i], origin_name(origins_[i]))) SIEVE_TRY(gather_one(i));
         return {};
     }
     // The exceptions do not count.
@@ -273,8 +293,9 @@ class ReadStep : SetStep {
             descriptors.push_back(content);
         }
         SIEVE_ASSIGN(ReadDone done, follow<ReadDone>(request_.sandbox, order(), std::move(descriptors)));
-        for (std::size_t i = 0; i < gathered_.size(); i++) {
+        for (std::size_t i = 0; i < gathered_.size(); i++)
             SIEVE_TRY(confirm_unchanged(gathered_[i], origin_name(origins_[i])));
+        for (std::size_t i = 0; i < gathered_.size(); i++) {
             std::optional<UniqueFd> content = std::exchange(gathered_[i].content, std::nullopt);
             const bool is_worth_it = is_kept(origins_[i]) && !gathered_[i].provenance.digest.empty();
             visit_.contents.push_back(is_worth_it ? std::move(content) : std::nullopt);

@@ -96,12 +96,13 @@ struct ReadList {
     std::chrono::milliseconds reading{0};
 };
 
-// Asks every origin and the file of the feed's exceptions, and reads the lists if any has something new. An
-// image is refused unless the origin may be one (may_be_image()). What
-// the exceptions name is taken out of the list. Whether it may be left without an entry, the guards say.
+// Asks every origin, files and that of the feed's exceptions last, and reads the lists if any has something
+// new. A file that changes while it is read is read again, a few times, and no server is asked for that. An
+// image is refused unless the origin may be one (may_be_image()). What the exceptions name is taken out of
+// the list. Whether it may be left without an entry, the guards say.
 // Where a server or a command fails, or hands over no list, that is not the only origin, its kept content is
 // read, or the list does without it, if it may. The failure begins with the set's name. Errors besides those
-// of origins and lists: changed_meanwhile for a file that changed while it was read.
+// of origins and lists: changed_meanwhile for a file that changed each time that it was read.
 [[nodiscard]] tl::expected<std::variant<UnchangedList, ReadList>, GatherFailure>
 read_in_sandbox(const ReadRequest& request);
 
