@@ -135,6 +135,36 @@ file_beside_server() {
     unserve
 }
 
+drops() { verdict_of drop "$@" >"$WORK/awaited"; }
+# So it is beside bans: there the list changes in place.
+beside_bans() {
+    local own="$WORK/own.txt"
+    serve
+    configure_urls "$IN_IF"
+    sed -i "/set.one/{n;s|\[|[\"bans\", \"$own\", |}" "$CONFIG"
+    rm "$LISTS/one"
+    echo 203.0.113.50 >"$own"
+    start
+    says 'set one: http://127.0.0.1:8080/one: .*; a list with 1 entry is in force: what its other'
+    await drops 40 1
+    await_line "$WORK/notified" "^STATUS=6 sets in force on $IN_IF; set one: http://127.0.0.1:8080/one: "
+    echo 203.0.113.51 >"$own"
+    await drops 41
+    verdict_of pass 40
+    address_of 0 >"$LISTS/one"
+    kill -s HUP "$daemon"
+    await drops 0 41
+    # A daemon that starts anew knows what it said.
+    stop
+    rm "$LISTS/one"
+    start
+    echo 203.0.113.52 >"$own"
+    await drops 0 42
+    verdict_of pass 41
+    stop
+    unserve
+}
+
 # A source that another set is to have stays on its list until that set has read it, here behind a server that hangs.
 moved() {
     serve
@@ -327,6 +357,7 @@ ktap_run \
     "one dead URL of five" dead \
     "one of a set's servers fails" one_of_several \
     "a file beside a slow server" file_beside_server \
+    "a server fails beside bans" beside_bans \
     "a source that moves to another set" moved \
     "a set that passes has no list yet" friends \
     "two servers that hang" hanging \

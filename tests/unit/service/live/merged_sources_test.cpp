@@ -361,6 +361,171 @@ TEST_F(MergedSourcesTest, WhatChangesWhileListsAreReadIsReadNext) {
     EXPECT_TRUE(in_force_has("192.0.2.2"));
 }
 
+// Besides bans and a file, the set has a command, which may fail.
+class FailingSourceTest : public MergedSourcesTest {
+  protected:
+    std::optional<std::string> printed; // by the command; nothing: it fails
+
+    FailingSourceTest() {
+        merged.sources.emplace_back(CommandSpec{.arguments = {"get"}});
+        sandbox.run = [this](const ChildOrder& child) -> Result<ChildEnd> {
+            if (child.role != ChildRole::command) return test::work_in_process(child);
+            const auto order = read_order(child.message);
+            const bool fails = !printed || std::get<CommandOrder>(order->order).arguments.back() == "never";
+            ChildEnd end;
+            if (fails) end.number = 1;
+            if (!fails && child.output(*printed) != 0) return bad_input("not written");
+            return end;
+        };
+        write_list({"192.0.2.1"});
+    }
+    void prints(std::optional<std::string> text, LiveUpdater& updater) {
+        printed = std::move(text);
+        ask_all(updater);
+    }
+    void rebuild(LiveUpdater& updater) {
+        std::filesystem::remove(file_of("block", ".sieve"));
+        events.clear();
+        updater.reconcile_soon();
+        settle(updater);
+        EXPECT_NE(last(LiveEvent::What::rebuilt), nullptr);
+    }
+    // Another process goes on, as after a reload.
+    std::unique_ptr<LiveUpdater> open_again() {
+        auto updater = open(merged);
+        settle(*updater);
+        return updater;
+    }
+    void ask_all(LiveUpdater& updater) {
+        now += 2h;
+        settle(updater);
+    }
+    std::vector<std::filesystem::path> contents() {
+        std::vector<std::filesystem::path> all;
+        for (const auto& entry : std::filesystem::directory_iterator(files.path("state/sets/block")))
+            if (entry.path().filename().string().starts_with("beside.source-")) all.push_back(entry.path());
+        return all;
+    }
+    void expect_in_force(const std::vector<std::string>& lines, const std::string& when) {
+        std::vector<std::string> found;
+        for (int i = 1; i < 10; i++)
+            if (const std::string address = "192.0.2." + std::to_string(i); in_force_has(address))
+                found.push_back(address);
+        EXPECT_EQ(found, lines) << when;
+    }
+};
+
+TEST_F(FailingSourceTest, OneThatHasNeverAnsweredIsDoneWithout) {
+    {
+        const auto updater = open_in_force();
+        updater->reconcile_soon();
+        settle(*updater);
+        expect_in_force({"192.0.2.1"}, "the first list");
+        EXPECT_FALSE(updater->state().in_step);
+        EXPECT_GT(updater->state().failures, 0U);
+        expect_says(updater->state().last_error);
+        EXPECT_EQ(failures_told(), 1U);
+        list({"192.0.2.2", "198.51.100.0/24"}, *updater);
+        expect_in_force({"192.0.2.2"}, "a change of the file");
+        EXPECT_EQ(updater->state().ranges, 1U);
+        EXPECT_EQ(failures_told(), 1U);
+    }
+    const auto updater = open_again();
+    list({"192.0.2.3"}, *updater);
+    expect_in_force({"192.0.2.3"}, "after a restart");
+    // However long its first answer is.
+    std::string text = "192.0.2.4\n";
+    for (const std::string& address : test::addresses(20'000)) text += address + '\n';
+    for (int i = 0; i < 200; i++) text += "10." + std::to_string(i) + ".0.0/24\n";
+    prints(text, *updater);
+    expect_in_force({"192.0.2.3", "192.0.2.4"}, "it answers");
+    EXPECT_EQ(updater->state().ranges, 200U);
+    EXPECT_TRUE(updater->state().in_step);
+}
+
+TEST_F(FailingSourceTest, WhatOneSaidLastStays) {
+    printed = "192.0.2.5\n192.0.2.6\n";
+    {
+        const auto updater = open_in_force();
+        EXPECT_TRUE(updater->state().in_step);
+        prints(std::nullopt, *updater);
+        EXPECT_FALSE(updater->state().in_step);
+        list({"192.0.2.2"}, *updater);
+        expect_in_force({"192.0.2.2", "192.0.2.5", "192.0.2.6"}, "it fails");
+        EXPECT_EQ(failures_told(), 1U);
+        EXPECT_TRUE(last(LiveEvent::What::failed)->others_go_on);
+        // A new image changes nothing about that.
+        rebuild(*updater);
+        list({"192.0.2.3"}, *updater);
+        expect_in_force({"192.0.2.3", "192.0.2.5", "192.0.2.6"}, "after a rebuild");
+    }
+    const auto updater = open_again();
+    list({"192.0.2.4"}, *updater);
+    expect_in_force({"192.0.2.4", "192.0.2.5", "192.0.2.6"}, "after a restart");
+    prints("<html>we are down</html>\n", *updater);
+    list({"192.0.2.3"}, *updater);
+    expect_in_force({"192.0.2.3", "192.0.2.5", "192.0.2.6"}, "it hands over no list");
+    prints("192.0.2.6\n192.0.2.7\n", *updater);
+    expect_in_force({"192.0.2.3", "192.0.2.6", "192.0.2.7"}, "it answers");
+    EXPECT_TRUE(updater->state().in_step);
+    EXPECT_EQ(contents().size(), 1U);
+}
+
+// What a guard refuses is not what it said last.
+TEST_F(FailingSourceTest, AListThatWasRefusedIsNotKept) {
+    printed = "192.0.2.5\n";
+    for (const std::string& address : test::addresses(200)) *printed += address + '\n';
+    const auto updater = open_in_force();
+    prints("192.0.2.6\n", *updater);
+    EXPECT_NE(updater->state().accept, "");
+    rebuild(*updater);
+    prints(std::nullopt, *updater);
+    list({"192.0.2.2"}, *updater);
+    expect_in_force({"192.0.2.2", "192.0.2.5"}, "it fails");
+}
+
+TEST_F(FailingSourceTest, NoMemberIsLostToOneOfWhichNothingIsKept) {
+    printed = "192.0.2.5\n";
+    { const auto updater = open_in_force(); }
+    printed.reset();
+    const auto expect_no_change = [&](const std::string& when) {
+        const auto updater = open_again();
+        list({"192.0.2.2"}, *updater);
+        list({"192.0.2.3"}, *updater);
+        expect_in_force({"192.0.2.1", "192.0.2.5"}, when);
+        EXPECT_FALSE(updater->state().in_step) << when;
+    };
+    const std::vector<SourceSpec> before = std::exchange(
+        merged.sources, {merged.sources[0], merged.sources[1], CommandSpec{.arguments = {"get", "another"}}});
+    expect_no_change("one took the place of another");
+    merged.sources = before;
+    const SetRecord record = *state.named("block");
+    SetRecord older = record;
+    older.beside.clear();
+    ASSERT_TRUE(state.commit("block", older));
+    expect_no_change("an older version did not note what it said");
+    ASSERT_TRUE(state.commit("block", record));
+    for (const std::filesystem::path& content : contents()) std::filesystem::remove(content);
+    expect_no_change("what it said is gone");
+    std::ofstream(file_of("block", ".list")) << "damaged";
+    expect_no_change("the list was lost");
+}
+
+TEST_F(FailingSourceTest, ASetThatLetsPassWaitsForEachSource) {
+    printed = "192.0.2.5\n";
+    merged.action = control::WantedAction{SIEVE_ACTION_PASS};
+    { const auto updater = open_in_force(); }
+    merged.sources.emplace_back(CommandSpec{.arguments = {"never"}});
+    {
+        const auto updater = open_again();
+        list({"192.0.2.2"}, *updater);
+        expect_in_force({"192.0.2.1", "192.0.2.5"}, "it lets pass");
+    }
+    merged.action.reset();
+    const auto updater = open_again();
+    expect_in_force({"192.0.2.2", "192.0.2.5"}, "it drops");
+}
+
 // An image of what one source says would lack what the other says.
 TEST_F(MergedSourcesTest, AListThatWasLostWaitsForAllSources) {
     write_list({"192.0.2.1", "198.51.100.0/24"});

@@ -360,11 +360,18 @@ void LiveSets::tell(const live::LiveEvent& event) {
         statistics_.note_refresh(event.set, {.result = refused ? SetOutcome::refused : SetOutcome::failed,
                                              .guard = event.guard,
                                              .message = message});
-        log_.warning(fmt::format("{}{}; {}", about_set(event.set, message), refused ? " (refused)" : "",
-                                 event.entries ? fmt::format("the list with {} stays in force",
-                                                             counted(*event.entries, "entry", "entries"))
-                                               : "what is in force stays"),
-                     fields);
+        const std::string list = counted(event.entries.value_or(0), "entry", "entries");
+        const std::string stays =
+            !event.entries ? "what is in force stays"
+            : event.others_go_on
+                ? fmt::format(
+                      "a list with {} is in force: what its other sources say, with what this one said "
+                      "before",
+                      list)
+                : fmt::format("the list with {} stays in force", list);
+        log_.warning(
+            fmt::format("{}{}; {}", about_set(event.set, message), refused ? " (refused)" : "", stays),
+            fields);
         break;
     }
     case live::LiveEvent::What::put_off: {

@@ -284,6 +284,7 @@ Result<PublishedImage> publish_image(control::Kernel& kernel, const StateDirecto
     if (const auto before = state.named(set.name)) { // a cycle changes that
         record.action = before->action;
         record.former = before->former;
+        if (follows_stream(set)) record.beside = before->beside;
     }
     if (put_in_force == PutInForce::by_cycle) record.action = action_to_come;
     PublishedImage done{.identity = record.identity, .everywhere = {}};

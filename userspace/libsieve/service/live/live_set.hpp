@@ -136,6 +136,8 @@ class LiveSet {
     // members.
     [[nodiscard]] bool awaits_sources() const { return lost_ && !said_.all(); }
     void set_protection(Protection protection) { options_.protection = std::move(protection); }
+    // From here on, guard most-growth has this limit.
+    void let_grow(double most_growth) { options_.set.guards.most_growth = most_growth; }
     // The sources of a part say what is on the list.
     void nothing_is_refused(Part part);
     // Whether all configured sources have said their lists, and the record still names others.

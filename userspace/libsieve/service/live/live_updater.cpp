@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <ctime>
+#include <limits>
 #include <map>
 #include <ranges>
 #include <string_view>
@@ -98,7 +99,7 @@ class Updater final : public LiveUpdater {
                 if (const auto* file = std::get_if<FileSpec>(&source))
                     files_.emplace_back(file->path, most_list_bytes, has_lines(set_));
         } else if (!sources_of_lists(set_).empty()) {
-            whole_lists_.emplace(set_, settings_.sandbox, settings_.step_soon);
+            whole_lists_.emplace(set_, settings_.sandbox, state_directory_, settings_.step_soon);
             sources_.push_back({Part::lists, SourceSchedule::of_lists(set_.refresh)});
         }
     }
@@ -273,9 +274,14 @@ class Updater final : public LiveUpdater {
     void tell_remark(const std::string& text, const std::string& set = {}) {
         tell({.what = LiveEvent::What::remark, .set = set, .text = text});
     }
-    void tell_failure(const std::string& set, Error error, std::optional<Guard> guard = {}) {
+    void tell_failure(const std::string& set, Error error, std::optional<Guard> guard = {},
+                      bool others_go_on = false) {
         last_error_ = error.message;
-        tell({.what = LiveEvent::What::failed, .set = set, .guard = guard, .error = std::move(error)});
+        tell({.what = LiveEvent::What::failed,
+              .set = set,
+              .guard = guard,
+              .error = std::move(error),
+              .others_go_on = others_go_on});
     }
     // It is tried again at that time. The first failure is told, and then whenever it changes.
     void put_off(Time& until, const std::string& set, Error error) {
@@ -430,13 +436,10 @@ class Updater final : public LiveUpdater {
     // All of them say their whole lists next.
     void ask_for_all(Time at) {
         for (PartSource& source : sources_) {
-            ask_for_all_of(source, at);
+            source.schedule.restart(at);
             source.again = true;
         }
-    }
-    void ask_for_all_of(PartSource& source, Time at) {
-        source.schedule.restart(at);
-        if (source.part == Part::lists) whole_lists_->forget();
+        if (whole_lists_) whole_lists_->forget();
     }
     // Another thread asks it.
     [[nodiscard]] bool is_asked(const PartSource& source) const {
@@ -498,12 +501,21 @@ class Updater final : public LiveUpdater {
     }
     // Begins to, or takes what was read.
     void read_lists(PartSource& source) {
-        if (!whole_lists_->reads()) return whole_lists_->begin();
+        if (!whole_lists_->reads()) return whole_lists_->begin(may_lack());
         auto done = whole_lists_->result();
         if (!done) return;
         take_lists(source, *done);
         // Whoever changed a file meanwhile has woken this already.
         if (whole_lists_->files_changed()) source.schedule.restart(now() + until_written);
+    }
+    [[nodiscard]] WholeLists::MayLack may_lack() const {
+        using MayLack = WholeLists::MayLack;
+        if (lets_packets_pass(settings_.configuration, set_) || live_->awaits_sources() ||
+            ranges_->awaits_sources())
+            return MayLack::none;
+        const bool has_any =
+            prefixes_in(live_->list(), Part::lists) > 0 || prefixes_in(ranges_->list(), Part::lists) > 0;
+        return has_any ? MayLack::never_taken : MayLack::all;
     }
     void take_lists(PartSource& source, tl::expected<WholeLists::Content, GatherFailure>& done) {
         if (!done) {
@@ -514,17 +526,30 @@ class Updater final : public LiveUpdater {
         for (const std::string& text : done->remarks) tell_remark(text);
         if (!done->unchanged) {
             EntryChange lists{.removed = {}, .added = std::move(done->entries)};
-            if (!take(source, SourceSchedule::Fetch::whole_list, std::move(lists))) {
-                whole_lists_->forget(); // a part of it may have been taken
-                return;
-            }
+            if (done->has_first_answer) let_grow(std::numeric_limits<double>::infinity());
+            const bool taken = take(source, SourceSchedule::Fetch::whole_list, std::move(lists));
+            let_grow(set_.guards.most_growth);
+            if (!taken) return whole_lists_->forget(); // a part of it may have been taken
         }
         whole_lists_->keep();
+        if (source.again) whole_lists_->forget();
+        note_lists();
+        if (done->behind) return failed(source, std::move(*done->behind), true);
         taken(source, SourceSchedule::Fetch::whole_list);
+    }
+    // How much the list may grow at once, by its guards.
+    void let_grow(double most_growth) {
+        live_->let_grow(most_growth);
+        ranges_->let_grow(most_growth);
+    }
+    void note_lists() {
+        if (!whole_lists_ || whole_lists_->are_noted()) return;
+        const auto lock = alone();
+        whole_lists_->note();
     }
     void taken(PartSource& source, SourceSchedule::Fetch fetch) {
         source.schedule.taken(fetch, now(), chance());
-        if (source.again) ask_for_all_of(source, now());
+        if (source.again) source.schedule.restart(now());
         source.in_step = true;
         source.last_error.clear();
         source.accept.clear();
@@ -534,13 +559,13 @@ class Updater final : public LiveUpdater {
                      });
     }
     // The first failure is told, and then whenever it changes.
-    void failed(PartSource& source, GatherFailure failure) {
+    void failed(PartSource& source, GatherFailure failure, bool others_go_on = false) {
         const bool again = source.schedule.failures() > 0 && failure.error.message == source.last_error;
         source.in_step = false;
         source.last_error = failure.error.message;
         source.accept.clear();
         source.schedule.failed(now(), chance(), failure.retry_after);
-        if (!again) tell_failure(set_.name, std::move(failure.error));
+        if (!again) tell_failure(set_.name, std::move(failure.error), {}, others_go_on);
     }
     // The ledger as a stream: all bans, or what came since.
     tl::expected<Decisions, GatherFailure> read_bans(SourceSchedule::Fetch& fetch) {
@@ -891,7 +916,7 @@ class Updater final : public LiveUpdater {
             if (!image) return;
             if (Status done = finish(std::move(*image)); !done)
                 put_off(rebuild_at_, set_.name, std::move(done.error()));
-            return;
+            return note_lists(); // there may not have been a record
         }
         if (!live_->rebuild_due() || now() < rebuild_at_ || !has_list()) return;
         Result<RebuildOrder> order = live_->begin_rebuild();

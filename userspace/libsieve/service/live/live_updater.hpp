@@ -57,6 +57,7 @@ struct LiveEvent {
     std::string text{};
     std::optional<std::uint64_t> entries{}; // on the list now; nothing: it was lost, and nobody knows
     bool in_step = false;                   // the list is what the source had when it was last asked
+    bool others_go_on = false; // of a failure: the list is what other sources say, with what this one said
 };
 
 using FetchDecisions = std::function<tl::expected<Decisions, GatherFailure>(

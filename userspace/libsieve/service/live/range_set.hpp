@@ -45,6 +45,8 @@ class RangeSet {
     // The list was lost, and replace() has not brought all of it back.
     [[nodiscard]] bool awaits_sources() const { return lost_.has_value(); }
     void set_protection(Protection protection) { protection_ = std::move(protection); }
+    // From here on, guard most-growth has this limit.
+    void let_grow(double most_growth) { set_.guards.most_growth = most_growth; }
 
     // Changes a part of the list only, as those of a LiveSet. Error: nobody knows whether this host can do
     // without what goes; nothing has changed then.

@@ -40,7 +40,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SourceProvenance, source, digest, bytes, etag
 // What an earlier version did not write is as if it were not there.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(SetRecord, identity, build, list_digest, entries, keys,
                                                 skipped, bytes, expected_fpr, built_at, exact, left_out,
-                                                accepted, sources, exceptions, action, earlier, former)
+                                                accepted, sources, beside, exceptions, action, earlier,
+                                                former)
 
 namespace {
 
@@ -860,7 +861,9 @@ void StateDirectory::remove_unnamed(const std::string& set, const std::string& i
         const auto text = read_small_file(folder_in(root, set) + "/record.json", longest_record);
         if (!text) return; // it may name any of these files
         const std::optional<SetRecord> record = *text ? record_of(**text) : std::nullopt;
-        if (record) named.push_back(record->identity + '.');
+        if (!record) continue;
+        named.push_back(record->identity + '.');
+        if (!record->beside.empty()) named.push_back(std::string(beside_stream) + '.');
     }
     std::error_code error;
     std::vector<std::filesystem::path> others;

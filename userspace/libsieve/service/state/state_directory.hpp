@@ -8,10 +8,10 @@
 //     sets/NAME/ID.sieve       that image; ID is its identity
 //     sets/NAME/ID.list        its list, parsed (list_file.hpp); none if a source was the image
 //     sets/NAME/ID.source-DIGEST  what a server or a command said, of a set that has other sources, too
-//     sets/NAME/ID.exact       the keys that verify its matches (exact_file.hpp), if they are to be verified
-//     hooks.json               the hooks that the service put tables on
-//     together.json            records that are being committed together
-//     NAME.refused             the list that a guard refused last (refusals.hpp)
+//     sets/NAME/beside.source-DIGEST  likewise, of the lists that a set has beside a stream, whatever its
+//     image sets/NAME/ID.exact       the keys that verify its matches (exact_file.hpp), if they are to be
+//     verified hooks.json               the hooks that the service put tables on together.json records that
+//     are being committed together NAME.refused             the list that a guard refused last (refusals.hpp)
 //     set-aside.N              what was found of another version, or incomplete; the last few
 //
 // What the directory cannot take, such as on a full disk, goes to a spare folder in memory with the same
@@ -62,6 +62,7 @@ struct SetRecord {
     std::vector<std::string> left_out{};
     std::string accepted{}; // list_digest, if a person accepted the list, which a guard had refused
     std::vector<SourceProvenance> sources{};
+    std::vector<SourceProvenance> beside{}; // of the lists beside a stream, as they were taken last
     std::string exceptions{}; // which of them is the file of exceptions, by its identity; empty: none
     std::string action{};     // digest of action_text(), as it was in force with this list; empty: unknown
     // Of the last good images before this one, the newest last. A filter of one of them is older than the
@@ -71,6 +72,9 @@ struct SetRecord {
     // what is in force under the name of this one may be a third one's.
     std::set<std::string> former{};
 };
+
+// In place of an image's identity, for what came of the sources of SetRecord::beside.
+inline constexpr char beside_stream[] = "beside";
 
 // A hook that the service put its program or table on. It takes away no other.
 struct ManagedHook {
