@@ -23,6 +23,7 @@
 #include "libsieve/service/reconcile/list_owner.hpp"
 #include "libsieve/service/reconcile/together.hpp"
 #include "libsieve/service/safety/acceptance.hpp"
+#include "libsieve/service/sources/kept_sources.hpp"
 #include "libsieve/service/sources/origin.hpp"
 #include "libsieve/util/files/digest.hpp"
 #include "libsieve/util/random/secret.hpp"
@@ -147,16 +148,6 @@ void check(const SetConfiguration& set, Examined& examined, const StateDirectory
     examined.refusal = ask(Accepted::yes);
 }
 
-// What the origin said last, by the record.
-std::optional<KeptContent> kept_content(const std::string& set, const SetRecord& record,
-                                        const StateDirectory& state, const std::string& origin) {
-    const auto found = std::ranges::find(record.sources, origin, &SourceProvenance::source);
-    if (found == record.sources.end()) return std::nullopt;
-    Result<UniqueFd> content = state.open_source(set, record.identity, found->digest);
-    if (!content) return std::nullopt;
-    return KeptContent{std::move(*content), *found};
-}
-
 // Adds those of which something is there. Why the list is not yet what it is to be; nothing if none is.
 std::optional<GatherFailure> add_moved(const SetConfiguration& set, const SetRecord& record,
                                        const MovedOrigins& moved, const StateDirectory& state,
@@ -164,7 +155,7 @@ std::optional<GatherFailure> add_moved(const SetConfiguration& set, const SetRec
     std::optional<GatherFailure> behind;
     for (const auto& [identity, holder] : moved) {
         std::error_code none;
-        if (kept_content(set.name, record, state, identity))
+        if (kept_content(set.name, record.identity, record.sources, state, identity))
             origins.emplace_back(MovedOrigin{identity});
         else if (std::filesystem::is_regular_file(identity, none))
             origins.emplace_back(FileOrigin{identity});
@@ -176,18 +167,6 @@ std::optional<GatherFailure> add_moved(const SetConfiguration& set, const SetRec
             {.set = set.name}};
     }
     return behind;
-}
-
-// For the visits to come. What cannot be written is asked for again, as if it had never been kept. What the
-// record has stays until the next visit, since these sources may never come into the record.
-void keep_contents(const std::string& set, const std::string& identity, const SourceVisit& visit,
-                   const std::vector<SourceProvenance>& sources, const StateDirectory& state) {
-    std::set<std::string> digests;
-    for (const SourceProvenance& source : sources) digests.insert(source.digest);
-    for (std::size_t place = 0; place < visit.contents.size(); place++)
-        if (visit.contents[place])
-            (void)state.keep_source(set, identity, sources[place].digest, visit.contents[place]->get());
-    state.forget_sources_but(set, identity, std::move(digests));
 }
 
 } // namespace
@@ -235,7 +214,7 @@ tl::expected<Examined, GatherFailure> examine(const SetConfiguration& set, const
     const std::optional<SetRecord>& before = examined.before;
     if (before)
         request.kept = [&](const std::string& origin) {
-            return kept_content(set.name, *before, state, origin);
+            return kept_content(set.name, before->identity, before->sources, state, origin);
         };
     if (!protection.passes_packets && !examined.of_other_sources)
         request.may_lack = [&](const std::string& origin) {
