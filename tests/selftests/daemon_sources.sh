@@ -114,7 +114,7 @@ one_of_several() {
     unserve
 }
 
-# A file is replaced while a server of its set is asked.
+# A file changes beside a server that nobody need ask for that, and is then replaced while that server is asked.
 file_beside_server() {
     serve
     configure_urls "$IN_IF"
@@ -123,6 +123,10 @@ file_beside_server() {
     start
     says 'set one: a new list with 2 entries'
     touch "$LISTS/one.hangs"
+    echo 203.0.113.54 >>"$LISTS/own"
+    says 'set one: a new list with 3 entries'
+    verdict_of drop 0 40 44
+    [ "$(grep -c '^one$' "$WORK/served")" = 1 ] || fail "$(cat "$WORK/served")"
     kill -s HUP "$daemon"
     await more_requests one 1
     printf '203.0.113.%s\n' 51 52 >"$LISTS/own.new"
@@ -130,7 +134,7 @@ file_beside_server() {
     rm "$LISTS/one.hangs"
     says 'set one: http://127.0.0.1:8080/one: .*; a new list with 3 entries is in force: what its other'
     verdict_of drop 0 41 42
-    verdict_of pass 40
+    verdict_of pass 40 44
     stop
     unserve
 }

@@ -313,6 +313,10 @@ class Server {
         const std::lock_guard lock(mutex_);
         return most_;
     }
+    int requests() {
+        const std::lock_guard lock(mutex_);
+        return requests_;
+    }
 
   private:
     Result<ChildEnd> download(const ChildOrder& child) {
@@ -320,6 +324,7 @@ class Server {
         const std::string url = std::get<FetchOrder>(order.order).request.url;
         std::unique_lock lock(mutex_);
         asked_.insert(url);
+        requests_++;
         most_ = std::max(most_, ++now_);
         changed_.notify_all();
         while (!lists_.contains(url)) {
@@ -343,6 +348,7 @@ class Server {
     std::map<std::string, std::string> lists_;
     std::set<std::string> asked_;
     std::size_t now_ = 0, most_ = 0;
+    int requests_ = 0;
 };
 
 // However many servers hang, lists on this machine, other servers, interfaces, reloads and stops do not wait.
@@ -390,6 +396,46 @@ TEST_F(DaemonTest, AServerThatHangsDelaysNobodyElse) {
     EXPECT_EQ(log.count("called off"), 0U) << log.text();
     daemon->stop();
     EXPECT_TRUE(daemon->run());
+    daemon.reset(); // what it still asks, it asks of this server
+}
+
+// It is asked at its own time, and what is known of it stays known.
+TEST_F(DaemonTest, AFileThatChangesDoesNotHaveTheServerBesideItAsked) {
+    const std::string url = "http://192.0.2.1/list";
+    Server server;
+    std::ofstream(files.path("c.toml")) << fmt::format(R"([service]
+state-directory = "{}"
+listen = ""
+[[interface]]
+name = "eth0"
+sets = ["a"]
+[set.a]
+sources = ["a.txt", "{}"]
+)",
+                                                       files.path("state"), url);
+    server.answer(url, "192.0.2.7\n");
+    auto started = Daemon::start(parts(), {.configuration = files.path("c.toml"),
+                                           .patience = 0ms,
+                                           .backoff = {.first = 1h},
+                                           .sandbox = server.sandbox()});
+    ASSERT_TRUE(started) << started.error().message;
+    daemon = std::move(*started);
+    settle();
+    files.feed("a.txt", {"192.0.2.1", "192.0.2.2"});
+    until_said("set a: a new list with 3 entries (before: 2)");
+    EXPECT_EQ(server.requests(), 1);
+    server.answer(url, ""); // it is dead from now on
+    daemon->reload();
+    until_said("set a: http://192.0.2.1/list: is dead");
+    EXPECT_EQ(server.requests(), 2);
+    files.feed("a.txt", {"192.0.2.1", "192.0.2.2", "192.0.2.3"});
+    until_said(
+        "set a: http://192.0.2.1/list: is dead; a new list with 4 entries is in force: what its other");
+    EXPECT_EQ(server.requests(), 2);
+    EXPECT_TRUE(notifier.sent.back().ends_with("; set a: its refresh failed")) << notifier.sent.back();
+    server.answer(url, "192.0.2.7\n");
+    daemon->reload();
+    until_said("set a: its sources answer again");
     daemon.reset(); // what it still asks, it asks of this server
 }
 

@@ -304,6 +304,59 @@ TEST_F(ScheduleTest, ASourceFarAwayIsAskedByItself) {
     EXPECT_TRUE(taken(healthy));
 }
 
+// A change of a file is no reason to ask a server, which may be slow, nor to ask it later than planned.
+TEST_F(ScheduleTest, AFileThatChangesBesideAServerIsRefreshedAlone) {
+    add("far", 1h);
+    configuration.sets.back().sources = {FileSpec{"/lists/far"}, HttpSpec{"http://192.0.2.1/list"}};
+    schedule.follow(configuration, now);
+    begin();
+    const auto taken = [&] { return schedule.take_refresh(now, {.far = true, .failing = true}); };
+    // The cycle of a refresh that was taken.
+    const auto run_far = [&](SetOutcome outcome) {
+        schedule.refreshed({"far"});
+        const auto cycle = schedule.take(now);
+        ASSERT_TRUE(cycle);
+        schedule.done(*cycle, report(outcome), now);
+    };
+    const auto change = [&] {
+        schedule.lists_changed({"far"}, now);
+        now += 10ms;
+    };
+    EXPECT_FALSE(taken()->files_only) << "its time has come";
+    run_far(SetOutcome::replaced);
+    const auto planned = schedule.next_of("far");
+    for (int i = 0; i < 3; i++) {
+        change();
+        EXPECT_TRUE(taken()->files_only);
+        run_far(SetOutcome::replaced);
+        EXPECT_EQ(schedule.next_of("far"), planned);
+    }
+    now = *planned;
+    change();
+    EXPECT_FALSE(taken()->files_only) << "its time has come, too";
+    run_far(SetOutcome::failed);
+    const auto retry = schedule.next_of("far");
+    change();
+    EXPECT_TRUE(taken()->files_only);
+    run_far(SetOutcome::failed); // as before
+    EXPECT_EQ(schedule.next_of("far"), retry);
+    change();
+    EXPECT_TRUE(taken()->files_only);
+    run_far(SetOutcome::replaced);
+    EXPECT_EQ(schedule.next_of("far"), retry);
+    EXPECT_TRUE(schedule.fails("far")) << "the server was not asked";
+    now = *retry;
+    EXPECT_FALSE(taken()->files_only);
+    run_far(SetOutcome::refused);
+    change();
+    EXPECT_FALSE(taken()->files_only) << "what the server said then is kept nowhere, and may be accepted";
+    run_far(SetOutcome::replaced);
+    change();
+    EXPECT_TRUE(taken()->files_only);
+    run_far(SetOutcome::failed); // the file
+    EXPECT_EQ(schedule.next_of("far"), now + 7500ms);
+}
+
 // A long list has a refresh of its own, so that the others do not wait for it.
 TEST_F(ScheduleTest, ALongListIsRefreshedByItself) {
     CycleReport first = report(SetOutcome::replaced);

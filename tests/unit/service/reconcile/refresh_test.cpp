@@ -642,6 +642,30 @@ TEST_F(RefreshOfSeveral, AFileThatIsReplacedWhileItIsReadIsReadAsItWas) {
     EXPECT_EQ(reads, 2) << "once, and then its image was built";
 }
 
+TEST_F(RefreshOfSeveral, WhereOnlyFilesAreNewsWhatOthersSaidLastIsTaken) {
+    const auto files_only = [&] {
+        asked = 0;
+        auto result = examine(set, state, protection, sandbox, {}, {}, {}, true);
+        if (!result) throw std::runtime_error(result.error().error.message);
+        return std::move(*result);
+    };
+    printed["one"] = "192.0.2.99\n"; // not yet
+    EXPECT_FALSE(files_only().changed());
+    files.feed("bad.txt", {"192.0.2.7"});
+    const auto record = build_image(set, files_only(), state, protection, sandbox, {});
+    ASSERT_TRUE(record);
+    ASSERT_TRUE(state.commit(set.name, *record));
+    EXPECT_EQ(asked, 0);
+    EXPECT_EQ(list_of(*record), (std::vector<std::string>{"192.0.2.11", "192.0.2.12", "192.0.2.7"}));
+    // What nobody has heard yet has to be asked for.
+    set.sources.emplace_back(CommandSpec{.arguments = {"three"}});
+    printed["three"] = "192.0.2.13\n";
+    EXPECT_EQ(files_only().entries(), 4U);
+    EXPECT_EQ(asked, 1);
+    EXPECT_EQ(list_of(refreshed()),
+              (std::vector<std::string>{"192.0.2.12", "192.0.2.13", "192.0.2.7", "192.0.2.99"}));
+}
+
 TEST_F(RefreshOfSeveral, ASourceThatFailsKeepsWhatItSaidLast) {
     printed.erase("one");
     EXPECT_FALSE(examined().changed());

@@ -272,6 +272,7 @@ void Daemon::refresh() {
             continue;
         }
         refresh->sets = all;
+        refresh->files_only = refresh->files_only && others.empty();
         parts_.statistics.note_cycle_begun(all);
         const Status begun = refreshes_.begin(configuration_, *refresh, *settings_.sandbox);
         if (begun) continue;
@@ -289,8 +290,14 @@ void Daemon::refreshed(Refreshes::Done done) {
     } else if (done.surveys.empty()) {
         schedule_.failed({.sets = sets}, now());
     } else {
-        for (SetSurvey& survey : done.surveys)
+        for (SetSurvey& survey : done.surveys) {
+            std::optional<Error>& behind = behind_[survey.set->name];
+            if (done.refresh.files_only && !survey.behind)
+                survey.behind = behind; // nobody asked whether it is over
+            else
+                behind = survey.behind;
             surveyed_[survey.set->name] = std::make_shared<SetSurvey>(std::move(survey));
+        }
         schedule_.refreshed(sets);
     }
     look_at_schedule();
@@ -551,6 +558,7 @@ void Daemon::adopt() {
     live_sets_wait_ = true;          // for the comparison that follows
     if (cycles_ > 0) follow_lists(); // else after the first cycle
     surveyed_.clear();
+    behind_.clear();
     schedule_.follow(without_live_sets(*configuration_), now());
     schedule_.compare(now());
 }

@@ -164,6 +164,8 @@ class Daemon {
     Status result_{};
     std::shared_ptr<RunningCycle> running_;
     std::map<std::string, std::shared_ptr<SetSurvey>> surveyed_; // for the next cycle
+    // Of sets, why a server or a command was behind when it was last asked.
+    std::map<std::string, std::optional<Error>> behind_;
     std::set<std::string> held_back_; // sets that change together with one that is at work
     // These end first: what they work with is above.
     Refreshes refreshes_;

@@ -87,7 +87,7 @@ Status Refreshes::begin(const std::shared_ptr<const Configuration>& configuratio
         Done& done = job->done;
         try {
             done.surveys = refresh_sets(kernel_, *done.configuration, done.refresh.sets, state_, host_,
-                                        job->sandbox, observer);
+                                        job->sandbox, observer, done.refresh.files_only);
         } catch (const std::exception& error) {
             log_.error(fmt::format("set {}: the refresh broke off: {}", fmt::join(done.refresh.sets, ", "),
                                    why_broken_off(error)));

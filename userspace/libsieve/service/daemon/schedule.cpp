@@ -107,7 +107,7 @@ std::optional<CycleOptions> Schedule::take(Time now) {
         if (entry.phase != Phase::refreshed) continue;
         cycle.sets.insert(name);
         entry.phase = Phase::in_cycle;
-        entry.timer = now + entry.interval; // until it is known what became of the cycle
+        if (entry.asks) entry.timer = now + entry.interval; // until it is known what became of the cycle
     }
     if (cycle.sets.empty()) return std::nullopt;
     cycle.ask = Ask::some;
@@ -124,7 +124,10 @@ std::optional<Refresh> Schedule::take_refresh(Time now, RefreshRoom room) {
             first = &candidate;
     if (first == nullptr) return std::nullopt;
     const Entry taken = first->second;
-    Refresh refresh{.far = taken.far, .failing = taken.failures > 0, .is_long = taken.is_long || taken.bare};
+    Refresh refresh{.far = taken.far,
+                    .failing = taken.failures > 0,
+                    .is_long = taken.is_long || taken.bare,
+                    .files_only = taken.far && taken.timer > now && !taken.refused};
     for (auto& candidate : sets_) {
         auto& [name, entry] = candidate;
         const bool alone = taken.far || taken.is_long;
@@ -133,6 +136,7 @@ std::optional<Refresh> Schedule::take_refresh(Time now, RefreshRoom room) {
         refresh.sets.insert(name);
         entry.changed.clear();
         entry.phase = Phase::at_work;
+        entry.asks = !refresh.files_only;
     }
     return refresh;
 }
@@ -147,6 +151,7 @@ bool Schedule::join(const std::set<std::string>& sets) {
         if (const auto found = sets_.find(set); found != sets_.end()) {
             found->second.changed.clear();
             found->second.phase = Phase::at_work;
+            found->second.asks = true;
         }
     return true;
 }
@@ -168,6 +173,7 @@ void Schedule::done(const CycleOptions& cycle, const CycleReport& report, Time n
             continue;
         }
         entry.phase = Phase::waits;
+        entry.refused = set.outcome == SetOutcome::refused;
         // An answer without an entry may be a server's that is about to have some, and a hook may refuse a
         // list for another set's, which is about to change.
         const bool may_pass = set.guard == Guard::empty || set.guard == Guard::lockout;
@@ -210,11 +216,13 @@ std::optional<Schedule::Time> Schedule::next_of(const std::string& set) const {
 }
 
 void Schedule::schedule(Entry& entry, Time now) {
+    if (!entry.asks) return; // the servers' time stays
     entry.failures = 0;
     entry.timer = now + jittered(entry.interval, chance_());
 }
 
 void Schedule::back_off(Entry& entry, Time now, std::optional<std::chrono::seconds> retry_after) {
+    if (!entry.asks && entry.failures > 0) return; // its time is planned, however often files change
     entry.failures++;
     BackoffLimits limits = backoff_;
     limits.most = limits.most_asked_for = std::min(limits.most, entry.interval);

@@ -29,9 +29,10 @@ inline constexpr std::uint64_t long_list = 100'000;
 // Sets that are refreshed as one.
 struct Refresh {
     std::set<std::string> sets{};
-    bool far = false;     // a source is not on this machine
-    bool failing = false; // the last refresh failed, as those of servers that hang do
-    bool is_long = false; // a list is long, or not known yet
+    bool far = false;        // a source is not on this machine
+    bool failing = false;    // the last refresh failed, as those of servers that hang do
+    bool is_long = false;    // a list is long, or not known yet
+    bool files_only = false; // only files have changed, and servers and commands are asked at their time
 };
 
 // Which refreshes have room beside those that are at work.
@@ -118,6 +119,8 @@ class Schedule {
         Time timer{};     // when to ask without any trigger
         Settling changed;
         unsigned failures = 0;
+        bool refused = false; // the last list was, and what servers said for it is kept nowhere
+        bool asks = true;     // the refresh at work asks servers and commands, too
 
         [[nodiscard]] Time due() const;
         [[nodiscard]] bool has_room(RefreshRoom room) const;

@@ -248,12 +248,13 @@ SetReport report_of(const SetSurvey& survey) {
 
 void examine_set(SetSurvey& survey, const StateDirectory& state, const SandboxSettings& sandbox,
                  const control::Observer& observer, const std::function<bool()>& in_force,
-                 const MovedOrigins& moved) {
+                 const MovedOrigins& moved, bool files_only) {
     if (!survey.asked) {
         survey.examined = remembered(*survey.set, state, observer);
         return;
     }
-    auto examined = examine(*survey.set, state, survey.protection, sandbox, observer, in_force, moved);
+    auto examined =
+        examine(*survey.set, state, survey.protection, sandbox, observer, in_force, moved, files_only);
     if (examined) {
         survey.examined = std::move(*examined);
         if (const auto& behind = survey.examined->behind) {
@@ -975,7 +976,7 @@ std::vector<SetSurvey> survey(control::Kernel* kernel, const Configuration& conf
                 const auto in_force = [&] {
                     return kernel == nullptr || live::something_is_in_force(*kernel, configuration, set.name);
                 };
-                examine_set(survey, state, sandbox, remarks.observer(i), in_force, moved);
+                examine_set(survey, state, sandbox, remarks.observer(i), in_force, moved, options.files_only);
             }
             survey.replaces = replaced_by(set, left);
             survey.not_its_own = survey.before() && !survey.before()->former.empty();
@@ -1031,9 +1032,10 @@ std::vector<SetSurvey> survey(control::Kernel* kernel, const Configuration& conf
 std::vector<SetSurvey> refresh_sets(control::Kernel& kernel, const Configuration& configuration,
                                     const std::set<std::string>& names, const StateDirectory& state,
                                     HostAddresses& host, const SandboxSettings& sandbox,
-                                    const control::Observer& observer) {
+                                    const control::Observer& observer, bool files_only) {
     const Result<std::vector<HostAddress>> addresses = host.read();
-    const CycleOptions options{.ask = addresses ? Ask::some : Ask::nothing, .sets = names};
+    const CycleOptions options{
+        .ask = addresses ? Ask::some : Ask::nothing, .sets = names, .files_only = files_only};
     std::vector<SetSurvey> surveys =
         survey(&kernel, configuration, &names, addresses.value_or(std::vector<HostAddress>()), state, options,
                sandbox, observer);

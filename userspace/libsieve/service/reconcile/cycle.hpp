@@ -40,6 +40,7 @@ struct SetSurvey;
 struct CycleOptions {
     Ask ask = Ask::all;
     std::set<std::string> sets{}; // with Ask::some
+    bool files_only = false;      // ReadRequest::files_only
     // Of these sets, what refresh_sets() has made ready for this configuration. The cycle takes it.
     std::map<std::string, std::shared_ptr<SetSurvey>> surveyed{};
     OnFailure on_failure = OnFailure::stop_all;
@@ -81,11 +82,12 @@ struct SetSurvey {
 // Asks the sources of these sets, which follow no stream, and builds and stages the images of lists that have
 // changed. Nothing comes into force: a cycle takes the result, which points into the configuration. On any
 // thread, and at the same time as cycles and refreshes of other sets. What fails is in the surveys.
+// `files_only`: ReadRequest::files_only.
 [[nodiscard]] std::vector<SetSurvey> refresh_sets(control::Kernel& kernel, const Configuration& configuration,
                                                   const std::set<std::string>& names,
                                                   const StateDirectory& state, HostAddresses& host,
                                                   const SandboxSettings& sandbox,
-                                                  const control::Observer& observer);
+                                                  const control::Observer& observer, bool files_only = false);
 
 // Examines every set as the options say, several at a time. Changes nothing. A set that follows a stream is
 // not asked. Sets that change together are read as of one moment, and if one of them is asked, all are.

@@ -180,7 +180,7 @@ tl::expected<Examined, GatherFailure> examine(const SetConfiguration& set, const
                                               const Protection& protection, const SandboxSettings& sandbox,
                                               const control::Observer& observer,
                                               const std::function<bool()>& in_force,
-                                              const MovedOrigins& moved) {
+                                              const MovedOrigins& moved, bool files_only) {
     const auto start = std::chrono::steady_clock::now();
     Examined examined;
     examined.before = state.read(set.name, observer.remark);
@@ -205,8 +205,11 @@ tl::expected<Examined, GatherFailure> examine(const SetConfiguration& set, const
         check(set, examined, state, protection, observer);
         return examined;
     }
-    ReadRequest request{
-        .set = set.name, .origins = std::move(*origins), .feed = set.feed, .sandbox = sandbox};
+    ReadRequest request{.set = set.name,
+                        .origins = std::move(*origins),
+                        .feed = set.feed,
+                        .sandbox = sandbox,
+                        .files_only = files_only};
     if (examined.before && examined.before->build == examined.build &&
         !last_good_is_doubtful(set, *examined.before, state, protection) &&
         !lacks_a_member(set, *examined.before, protection))

@@ -48,12 +48,13 @@ using MovedOrigins = std::map<std::string, std::string>;
 // Asks the set's sources, reads its list if anything has changed, and asks the guards. Changes nothing.
 // A server or a command that has never answered is done without where no member is lost by it: not where the
 // set is in force and its record is lost. `in_force` says whether it may be; null: it may. What the list has
-// of `moved` origins stays on it, so that no member is missed meanwhile.
+// of `moved` origins stays on it, so that no member is missed meanwhile. `files_only`:
+// ReadRequest::files_only.
 // Errors: what sources and lists say; a server may say when to ask again.
 [[nodiscard]] tl::expected<Examined, GatherFailure>
 examine(const SetConfiguration& set, const StateDirectory& state, const Protection& protection,
         const SandboxSettings& sandbox, const control::Observer& observer,
-        const std::function<bool()>& in_force = {}, const MovedOrigins& moved = {});
+        const std::function<bool()>& in_force = {}, const MovedOrigins& moved = {}, bool files_only = false);
 
 // Builds the image of a list that was examined, has changed and was not refused, and stages it. The record is
 // to be committed when the image is live.

@@ -164,6 +164,11 @@ class ReadStep : SetStep {
     }
     tl::expected<void, GatherFailure> gather_one(std::size_t place) {
         const Origin& origin = origins_[place];
+        if (request_.files_only)
+            if (std::optional<Gathered> kept = kept_of(origin)) {
+                gathered_[place] = std::move(*kept);
+                return {};
+            }
         auto one = gather(origin, known_of(origin), request_.sandbox);
         if (!one) {
             std::optional<Gathered> instead = instead_of(origin);

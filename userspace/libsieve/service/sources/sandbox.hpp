@@ -61,6 +61,9 @@ struct ReadRequest {
     control::FeedSpec feed{};
     std::optional<KnownList> known{}; // nothing: read in any case
     SandboxSettings sandbox{};
+    // Servers and commands whose content is kept are not asked: the files are news, and those have their
+    // time.
+    bool files_only = false;
     // The kept content of the origin with that identity; null: none is kept.
     std::function<std::optional<KeptContent>(const std::string& origin)> kept{};
     // Whether the list may do without the origin with that identity, where it fails and nothing is kept of
