@@ -136,8 +136,23 @@ drop udp 11.0.0.7 $IN4 1 2
 pass udp 11.0.3.7 $IN4 1 2
 END
     refused 1 accept bad
+    # Nor does an answer that comes too late bring it back.
+    many 1000
+    says 'set bad: 900 came and 0 went'
+    says_anew 'warning: set bad: .*the new list has 100 entries' many 100
+    kill -s STOP "$daemon"
+    accept bad >/dev/null
+    cp -p "$STATE/bad.refused" "$WORK/late"
+    kill -s CONT "$daemon"
+    await_gone "$STATE/bad.refused"
+    mv "$WORK/late" "$STATE/bad.refused"
+    says_anew 'set bad: 900 came and 0 went' many 1000
+    await_gone "$STATE/bad.refused"
+    says_anew 'warning: set bad: .*the new list has 100 entries' many 100
+    in_force_live 1000
     stop
 }
+await_gone() { await test ! -e "$1"; }
 set_in_force() { [ "$(of_set status bad name)" = bad ]; }
 in_force_live() {
     verdicts <<END

@@ -92,21 +92,28 @@ nlohmann::json to_json(const std::string& set, const service::RefusedList& list)
     return out;
 }
 
+// The list that is accepted now; nothing if none is refused any more, such as since it has just been taken.
+Result<std::optional<service::RefusedList>> accept_in(const std::string& state, const std::string& set) {
+    // What could not be written on the disk is in the spare folder, and newer.
+    for (const std::string& folder : {service::standard_spare(state), state}) {
+        std::optional<service::RefusedList> list = service::read_refusal(folder, set);
+        if (!list) continue;
+        list->accepted = true;
+        SIEVE_ASSIGN(const bool is_noted, service::replace_refusal(folder, set, *list));
+        if (is_noted) return list;
+    }
+    return std::nullopt;
+}
+
 Result<Exit> run_accept(const AcceptArguments& arguments, Context& context) {
     SIEVE_ASSIGN(const std::string state, state_at(arguments.configuration, context));
     if (::access(state.c_str(), R_OK | W_OK | X_OK) != 0 && errno != ENOENT)
         return failure(
             errno == EACCES ? ErrorKind::not_permitted : ErrorKind::kernel_refused,
             fmt::format("state directory {}: cannot be used: {}", printable(state), errno_text(errno)));
-    const std::string spare = service::standard_spare(state);
-    // What could not be written on the disk is in the spare folder, and newer.
-    std::string folder = spare;
-    auto list = service::read_refusal(folder, arguments.set);
-    if (!list) list = service::read_refusal(folder = state, arguments.set);
+    SIEVE_ASSIGN(const std::optional<service::RefusedList> list, accept_in(state, arguments.set));
     if (!list)
         return tl::unexpected(nothing_refused(arguments.set, known_sets(arguments.configuration, state)));
-    list->accepted = true;
-    SIEVE_TRY(service::write_refusal(folder, arguments.set, *list));
     context.changed = true;
     if (context.json) {
         print_out("{}\n", json_text(to_json(arguments.set, *list)));

@@ -745,7 +745,9 @@ TEST_F(LiveSetTest, AListThatAPersonAcceptedIsTaken) {
     EXPECT_EQ(set.list().prefixes(), 20U);
     EXPECT_EQ(keys_in_force(), 20U);
     EXPECT_FALSE(state.refused("block")) << "it is spent";
+    accept(); // once more, and too late
     ASSERT_TRUE(set.replace(Part::followed, list));
+    EXPECT_FALSE(state.refused("block")) << "it is void";
     EXPECT_TRUE(refused());
 }
 

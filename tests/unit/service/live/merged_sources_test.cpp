@@ -262,6 +262,11 @@ TEST_F(MergedSourcesTest, NeitherHalfOfAListIsTakenIfOneIsRefused) {
     EXPECT_EQ(updater->state().ranges, 0U);
     EXPECT_EQ(updater->state().entries, 200U);
     EXPECT_FALSE(read_refusal(state.path(), "block-ranges")) << "it was used up";
+    ASSERT_TRUE(write_refusal(state.path(), "block-ranges", *refused)); // once more, and too late
+    lines.emplace_back("198.18.0.0/24");
+    list(lines, *updater);
+    EXPECT_EQ(updater->state().ranges, 1U);
+    EXPECT_FALSE(read_refusal(state.path(), "block-ranges")) << "it is void";
 }
 
 // What a person could accept is what is wrong now.

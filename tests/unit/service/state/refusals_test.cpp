@@ -76,6 +76,23 @@ TEST(Refusals, AnotherListMakesTheAnswerVoid) {
     EXPECT_TRUE(state.accepted().empty());
 }
 
+// The daemon may take the list while a person accepts it once more.
+TEST(Refusals, AnAnswerBringsNothingBack) {
+    const Files files;
+    const auto state = StateDirectory::open(files.path("state"), std::chrono::milliseconds(0), {}).value();
+    ASSERT_TRUE(state.note_refused("b", refused_list_of(7)));
+    RefusedList list = *state.refused("b");
+    list.accepted = true;
+    EXPECT_TRUE(replace_refusal(state.path(), "b", list).value());
+    EXPECT_TRUE(state.is_accepted("b", refused_list_of(7)));
+    state.forget_refused("b");
+    EXPECT_FALSE(replace_refusal(state.path(), "b", list).value());
+    EXPECT_FALSE(state.refused("b"));
+    for (const auto& file : std::filesystem::directory_iterator(state.path()))
+        EXPECT_FALSE(file.path().filename().string().starts_with("b.")) << file.path();
+    EXPECT_FALSE(replace_refusal(files.path("nowhere"), "b", list));
+}
+
 // Anybody could accept whatever he likes.
 TEST(Refusals, CountNothingWhereOthersMayWrite) {
     const Files files;

@@ -35,9 +35,13 @@ class SaidParts {
     [[nodiscard]] bool all_with(Part part) const;
 
     // A list of the part was refused, or taken. True: it was taken, and whatever refusal is noted is of the
-    // past: there may be one from the start until all parts are taken.
+    // past: there may be one from the start until all parts are taken. A person's answer may come late, so
+    // each list says so anew. Bans, which nobody can accept, do not.
     void refuse(Part part) { may_be_refused_.insert(part); }
-    [[nodiscard]] bool take(Part part) { return may_be_refused_.erase(part) > 0 && may_be_refused_.empty(); }
+    [[nodiscard]] bool take(Part part) {
+        const bool is_news = may_be_refused_.erase(part) > 0 || part != Part::bans;
+        return is_news && may_be_refused_.empty();
+    }
 
     // From the list to one that has this for the part, and the other parts as they are. When all parts are
     // said then, what is left of sources that the set no longer has goes, too.

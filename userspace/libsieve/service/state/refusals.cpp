@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/state/refusals.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <system_error>
 
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "libsieve/util/files/output.hpp"
+#include "libsieve/util/system/deferred_signals.hpp"
 #include "libsieve/util/system/small_file.hpp"
 #include "libsieve/util/text/json_text.hpp"
+#include "libsieve/util/text/printable.hpp"
 
 namespace sieve::service {
 
@@ -27,6 +33,19 @@ const OutputKind refusal_output{.name = "refused list of xdp-sieve", .beginnings
 
 std::string path_of(const std::string& folder, const std::string& set) {
     return folder + '/' + set + std::string(name_ends);
+}
+
+std::string text_of(const RefusedList& list) {
+    return json_text(json(list)) + "\n";
+}
+
+// Returns 0 or the error number; ENOENT if there is no second file.
+int exchange(const std::string& one, const std::string& other) {
+    if (::renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE) == 0) return 0;
+    if (errno != EINVAL && errno != ENOSYS) return errno;
+    // the file system has no RENAME_EXCHANGE
+    if (::access(other.c_str(), F_OK) != 0) return errno;
+    return ::rename(one.c_str(), other.c_str()) != 0 ? errno : 0;
 }
 
 } // namespace
@@ -48,8 +67,20 @@ std::optional<RefusedList> read_refusal(const std::string& folder, const std::st
 }
 
 Status write_refusal(const std::string& folder, const std::string& set, const RefusedList& list) {
-    const std::string text = json_text(json(list)) + "\n";
-    return write_output(path_of(folder, set), text, refusal_output, Replace::own);
+    return write_output(path_of(folder, set), text_of(list), refusal_output, Replace::own);
+}
+
+Result<bool> replace_refusal(const std::string& folder, const std::string& set, const RefusedList& list) {
+    const std::string path = path_of(folder, set);
+    const std::string next = fmt::format("{}.{}", path, ::getpid());
+    const DeferredSignals signals; // no signal ends the process while the second name exists
+    SIEVE_TRY(write_output(next, text_of(list), refusal_output, Replace::own));
+    const int error = exchange(next, path);
+    (void)::unlink(next.c_str());
+    if (error == ENOENT) return false;
+    if (error != 0)
+        return bad_input(fmt::format("{}: cannot be written: {}", printable(path), errno_text(error)));
+    return true;
 }
 
 void remove_refusal(const std::string& folder, const std::string& set) {

@@ -45,6 +45,9 @@ struct RefusedList {
 [[nodiscard]] std::optional<RefusedList> read_refusal(const std::string& folder, const std::string& set);
 [[nodiscard]] Status write_refusal(const std::string& folder, const std::string& set,
                                    const RefusedList& list);
+// Puts this in place of what is noted of the set. False: nothing is noted any more, and nothing was written.
+[[nodiscard]] Result<bool> replace_refusal(const std::string& folder, const std::string& set,
+                                           const RefusedList& list);
 void remove_refusal(const std::string& folder, const std::string& set);
 // The sets of which something was refused.
 [[nodiscard]] std::vector<std::string> refused_sets(const std::string& folder);
