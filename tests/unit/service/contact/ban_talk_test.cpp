@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/contact/ban_talk.hpp"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
 #include <chrono>
 #include <stdexcept>
+#include <thread>
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "libsieve/util/system/event.hpp"
@@ -82,6 +85,12 @@ TEST(BanTalk, WhatIsCutOrLongerIsRefused) {
     EXPECT_FALSE(ban_question_of("xdp-sieve asks 2\n"));
 }
 
+// Whether the other side has said all that it will say.
+bool has_hung_up(int socket) {
+    pollfd wait{.fd = socket, .events = POLLRDHUP, .revents = 0};
+    return ::poll(&wait, 1, -1) == 1 && (wait.revents & POLLRDHUP) != 0;
+}
+
 struct Pair {
     UniqueFd one;
     UniqueFd other;
@@ -114,16 +123,50 @@ TEST(BanTalk, AnEventEndsATalk) {
     EXPECT_EQ(say(pair.one.get(), std::string(4 << 20, 'x'), limit).error().kind, ErrorKind::busy);
 }
 
+UniqueFd listen_at(const std::string& path) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+    EXPECT_EQ(::listen(listener.get(), 0), 0);
+    return listener;
+}
+
+// It may have kept the ban before.
+TEST(BanTalk, ADaemonThatEndsBeforeItAnswersIsNoOtherVersion) {
+    test::Files files;
+    const BanQuestion question{.request = {.set = "block", .changes = changes}};
+    int asked = 0;
+    const auto ask = [&](bool reads, const std::string& says) {
+        const std::string path = files.path(fmt::format("socket{}", asked++));
+        const UniqueFd listener = listen_at(path);
+        std::thread daemon([&] {
+            const UniqueFd talk(::accept(listener.get(), nullptr, nullptr));
+            const TalkLimit limit{.end = std::chrono::steady_clock::now() + std::chrono::minutes(1)};
+            if (reads)
+                EXPECT_EQ(hear(talk.get(), 1 << 20, limit).value(), bytes_of(question));
+            else
+                EXPECT_TRUE(has_hung_up(talk.get())); // and what it said stays unread
+            EXPECT_TRUE(say(talk.get(), says, limit));
+        });
+        auto answer = ask_about_bans(path, question, std::chrono::minutes(1));
+        daemon.join();
+        EXPECT_FALSE(answer);
+        return answer ? Error{} : answer.error();
+    };
+    const std::string ended = "xdp-sieved ended before it answered; a change may be kept all the same";
+    for (const bool reads : {true, false}) EXPECT_EQ(ask(reads, "").message, ended) << reads;
+    EXPECT_EQ(ask(true, "xdp-sieve s").message, ended);
+    EXPECT_EQ(ask(true, "").kind, ErrorKind::kernel_refused);
+    EXPECT_NE(ask(true, "xdp-sieve says 2\n").message, ended);
+}
+
 // One that accepts nobody, then one that has no room for more.
 TEST(BanTalk, ADaemonThatDoesNotAnswerIsAnError) {
     test::Files files;
     const std::string path = files.path("socket");
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    path.copy(address.sun_path, sizeof(address.sun_path) - 1);
-    const UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
-    ASSERT_EQ(::listen(listener.get(), 0), 0);
+    const UniqueFd listener = listen_at(path);
     for (int i = 0; i < 2; i++) {
         const auto answer = ask_about_bans(path, {.lists = true}, std::chrono::milliseconds(20));
         ASSERT_FALSE(answer);

@@ -128,6 +128,8 @@ Result<std::optional<BanAnswer>> ask_once(const std::string& path, std::string_v
     const Result<std::string> heard = hear(socket.get(), std::size_t{4} << 30, limit);
     if (!heard) return tl::unexpected(said ? heard.error() : said.error());
     if (heard->empty() && !said) return tl::unexpected(said.error());
+    if (answer_magic.starts_with(*heard))
+        return kernel_refused("xdp-sieved ended before it answered; a change may be kept all the same");
     SIEVE_ASSIGN(BanAnswer answer, ban_answer_of(*heard));
     return answer;
 }
@@ -216,9 +218,9 @@ Result<std::string> hear(int socket, std::size_t longest, const TalkLimit& limit
         const ssize_t got = ::recv(socket, bytes.data() + had, bytes.size() - had, MSG_DONTWAIT);
         bytes.resize(had + static_cast<std::size_t>(got > 0 ? got : 0));
         if (got == 0) return bytes;
-        // A daemon that refuses answers and closes without reading the question. The answer says whether it
-        // is whole.
-        if (got < 0 && errno == ECONNRESET && !bytes.empty()) return bytes;
+        // Who closes without having read all, such as a daemon that refuses, or one that was ended. What was
+        // said says whether it is whole.
+        if (got < 0 && errno == ECONNRESET) return bytes;
         if (got < 0 && errno != EINTR && errno != EAGAIN) return socket_fault("cannot be read", errno);
         if (bytes.size() > longest)
             return bad_input(fmt::format("a question about bans is longer than {} MiB", longest >> 20));
