@@ -163,6 +163,27 @@ interfaces() {
     judged
 }
 
+# The interface's entry goes while it is in another network namespace. Its program goes when it is back.
+elsewhere() {
+    fresh
+    start
+    says "^xdp-sieved: $IN_IF: attached"
+    ip -n "$IN" link set "$IN_IF" netns "$OUT"
+    says "$IN_IF: there is no interface of that name"
+    sed -i 's/^name = .*/name = "other0"/' "$CONFIG"
+    kill -HUP "$daemon"
+    says "warning: $IN_IF: the configuration does not name it any more, and its program runs at no interface"
+    await_line "$WORK/notified" "^READY=1 .*; $IN_IF: its program is to be unloaded, and runs elsewhere\$"
+    : >"$WORK/notified"
+    ip -n "$OUT" link set "$IN_IF" name other1 netns "$IN"
+    says "^xdp-sieved: other1: unloaded, since the configuration does not name it any more"
+    await_line "$WORK/notified" "^STATUS=nothing is in force; interface other0 is missing\$"
+    ip -n "$IN" link show other1 | grep -q 'prog/xdp' && fail "$(ip -n "$IN" link show other1)"
+    stop
+    ip -n "$IN" link del other1
+    make_link
+}
+
 # A reload takes a configuration as a whole, or not at all.
 reloads() {
     local before
@@ -358,6 +379,7 @@ ktap_run \
     "a folder of a pattern vanishes, and a link leads nowhere" patterns \
     "a broken list changes nothing" broken_lists \
     "interfaces come, go and are renamed" interfaces \
+    "an interface comes back after its entry went" elsewhere \
     "a reload takes all or nothing" reloads \
     "no room for libcurl" no_room_for_libcurl \
     "a stop keeps or unloads" stops \

@@ -836,6 +836,36 @@ TEST_F(DaemonTest, InterfacesThatTheConfigurationNamesLeadToACycle) {
     EXPECT_EQ(host.reads(), reads); // no source was asked, and nothing changed
 }
 
+// Its interface was in another network namespace when its entry went, and comes back, with a name that no
+// entry has.
+TEST_F(DaemonTest, AProgramThatComesBackAfterItsEntryWentIsUnloaded) {
+    auto started = Daemon::start(parts(), {.configuration = files.path("c.toml"),
+                                           .patience = 0ms,
+                                           .backoff = {.first = 24h, .most = 24h},
+                                           .sandbox = test::in_process()});
+    ASSERT_TRUE(started) << started.error().message;
+    daemon = std::move(*started);
+    settle();
+    kernel.eth0_gone = true;
+    configure("", "eth7");
+    daemon->reload();
+    until_said("eth0: the configuration does not name it any more, and its program runs at no interface");
+    until([this] { return daemon->is_idle() && daemon->refreshes() == 0; });
+    EXPECT_TRUE(notifier.sent.back().ends_with("; eth0: its program is to be unloaded, and runs elsewhere"))
+        << notifier.sent.back();
+    kernel.eth0_gone = false;
+    daemon->interfaces_changed({.names = {"eth0"}});
+    until([this] { return !kernel.running.ours; });
+    until_said("eth0: unloaded, since the configuration does not name it any more");
+    until([this] { return daemon->is_idle(); });
+    EXPECT_EQ(notifier.sent.back().find("elsewhere"), std::string::npos) << notifier.sent.back();
+    const std::uint64_t cycles = daemon->cycles();
+    daemon->interfaces_changed({.names = {"eth0"}});
+    while (loop.run_once(50ms)) { // longer than a trigger is held back
+    }
+    EXPECT_EQ(daemon->cycles(), cycles) << "nothing is away any more";
+}
+
 TEST_F(DaemonTest, AStopKeepsWhatIsInForceOrUnloadsIt) {
     start();
     settle();
@@ -850,6 +880,15 @@ TEST_F(DaemonTest, AStopKeepsWhatIsInForceOrUnloadsIt) {
     configure("on-stop = \"unload\"");
     start();
     settle();
+    kernel.eth0_gone = true; // to another network namespace, until the next stop
+    daemon->stop();
+    ASSERT_TRUE(daemon->run());
+    EXPECT_TRUE(log.says("eth0 xdp: is not unloaded"));
+    daemon.reset();
+    loop = EventLoop::make().value();
+    start();
+    settle();
+    kernel.eth0_gone = false;
     daemon->stop();
     ASSERT_TRUE(daemon->run());
     EXPECT_FALSE(kernel.running.ours);

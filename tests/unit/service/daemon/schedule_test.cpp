@@ -223,6 +223,29 @@ TEST_F(ScheduleTest, AHookThatFailsIsComparedAgain) {
     EXPECT_EQ(schedule.failures(), 0U);
 }
 
+// It may be in another network namespace for long, and keeps nothing else from being tried again soon.
+TEST_F(ScheduleTest, AProgramThatIsToBeUnloadedIsLookedForLessAndLessOften) {
+    begin();
+    CycleReport away = report(SetOutcome::unchanged);
+    away.away = {{.noted = {"eth0", kernel::HookPoint::xdp, 40}, .left = true}};
+    schedule.compare(now);
+    for (const auto wait : {7500ms, 15000ms, 30000ms}) {
+        schedule.done(*schedule.take(now), away, now);
+        ASSERT_EQ(schedule.next(), now + wait);
+        now += wait;
+    }
+    away.hooks.emplace_back();
+    away.hooks.back().error = Error{ErrorKind::busy, "process 1 is at work"};
+    schedule.done(*schedule.take(now), away, now);
+    EXPECT_EQ(schedule.next(), now + 7500ms);
+    // One that belongs where it was is not looked for.
+    away.hooks.clear();
+    away.away[0].left = false;
+    now += 7500ms;
+    schedule.done(*schedule.take(now), away, now);
+    EXPECT_EQ(schedule.next(), std::nullopt);
+}
+
 // A restart would have the lists before.
 TEST_F(ScheduleTest, WhatTheStateDirectoryDidNotTakeIsTriedAgainSoon) {
     const auto cycle = take();

@@ -43,8 +43,11 @@ std::string clock_text(std::int64_t seconds) {
     return fmt::format("{:%Y-%m-%d %H:%M:%S}", parts);
 }
 
+std::string hook_name(const std::string& interface, kernel::HookPoint point) {
+    return point == kernel::HookPoint::xdp ? interface : fmt::format("{} {}", interface, kernel::hook_point_name(point));
+}
 std::string hook_name(const HookPlan& plan) {
-    return plan.point == kernel::HookPoint::xdp ? plan.interface : fmt::format("{} {}", plan.interface, kernel::hook_point_name(plan.point));
+    return hook_name(plan.interface, plan.point);
 }
 
 std::string changes_text(const HookPlan& plan) {
@@ -89,6 +92,7 @@ void CycleLog::follow(const Configuration& configuration) {
     hooks_.clear(); // as they are is said anew
     paused_.clear();
     missing_.clear();
+    away_.clear();
     otherwise_.clear();
 }
 
@@ -98,6 +102,7 @@ void CycleLog::tell(const std::set<std::string>& asked, const CycleReport& repor
     tell_gone(report);
     for (const SetReport& set : report.sets) tell_set(set, asked.contains(set.name), took);
     tell_missing(report);
+    tell_away(report);
 }
 
 void CycleLog::tell_set(const SetReport& set, bool asked, std::chrono::milliseconds took) {
@@ -292,6 +297,28 @@ void CycleLog::tell_missing(const CycleReport& report) {
     missing_ = std::move(now);
 }
 
+void CycleLog::tell_away(const CycleReport& report) {
+    std::map<std::uint32_t, std::string> now;
+    for (const AwayProgram& program : report.away) {
+        if (!program.left) continue;
+        const std::string name = hook_name(program.noted.interface, program.noted.point);
+        now.emplace(program.noted.program_id, name);
+        if (!away_.contains(program.noted.program_id))
+            log_.warning(
+                fmt::format("{}: the configuration does not name it any more, and its program runs at no "
+                            "interface that can be seen, so maybe in another network namespace; it is "
+                            "unloaded when it comes back",
+                            name),
+                {{"INTERFACE", program.noted.interface},
+                 {"HOOK", kernel::hook_point_name(program.noted.point)}});
+    }
+    for (const auto& [id, name] : std::exchange(away_, std::move(now))) {
+        const bool is_here = std::ranges::any_of(
+            report.hooks, [id = id](const HookReport& hook) { return hook.plan.program_id == id; });
+        if (!away_.contains(id) && !is_here) log_.info(fmt::format("{}: its program has gone", name));
+    }
+}
+
 std::string CycleLog::standing() const {
     std::set<std::string> in_force, not_yet;
     std::vector<std::string> working;
@@ -323,6 +350,8 @@ std::string CycleLog::standing() const {
     for (const std::string& name : paused_)
         troubles.push_back(fmt::format("{} is paused, so no packet is judged there", name));
     for (const std::string& name : missing_) troubles.push_back(fmt::format("interface {} is missing", name));
+    for (const auto& [id, name] : away_)
+        troubles.push_back(fmt::format("{}: its program is to be unloaded, and runs elsewhere", name));
     const std::size_t sets = in_force.size();
     for (const std::string& name : not_yet) in_force.insert(name);
     const std::string count = in_force.size() == sets

@@ -55,6 +55,7 @@ class CycleLog {
     void tell_otherwise(const std::string& name, const HookPlan& plan, const LogFields& fields);
     void tell_gone(const CycleReport& report);
     void tell_missing(const CycleReport& report);
+    void tell_away(const CycleReport& report);
 
     Log& log_;
     NextOf next_of_;
@@ -63,6 +64,7 @@ class CycleLog {
     std::map<std::string, std::string> otherwise_; // hooks that are attached otherwise than configured
     std::set<std::string> paused_;                 // hooks
     std::set<std::string> missing_;
+    std::map<std::uint32_t, std::string> away_; // where programs were that are to be unloaded, by their ids
 };
 
 // "1.4 s", "35 min", "2 h": for people.

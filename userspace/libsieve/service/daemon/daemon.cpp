@@ -83,7 +83,8 @@ Status unload_all(control::Kernel& kernel, const StateDirectory& state, const co
     Status status;
     std::vector<ManagedHook> left;
     SIEVE_ASSIGN(const std::vector<ManagedHook> managed, state.hooks(observer.remark));
-    for (const HookPlan& plan : make_plan(kernel, nothing, {}, managed).hooks) {
+    const std::vector<HookPlan> plans = make_plan(kernel, nothing, {}, managed).hooks;
+    for (const HookPlan& plan : plans) {
         const char* point = kernel::hook_point_name(plan.point);
         const LogFields fields{{"INTERFACE", plan.interface}, {"HOOK", point}};
         const auto done = plan.obstacle ? tl::unexpected(*plan.obstacle)
@@ -98,6 +99,15 @@ Status unload_all(control::Kernel& kernel, const StateDirectory& state, const co
             fields);
         left.push_back({plan.interface, plan.point, plan.program_id});
         status = tl::unexpected(done.error());
+    }
+    for (const ManagedHook& one : managed) {
+        if (std::ranges::find(plans, one.program_id, &HookPlan::program_id) != plans.end() ||
+            !kernel.has_program(one.program_id).value_or(true))
+            continue;
+        log.warning(fmt::format("{} {}: is not unloaded, since its program runs at no interface that can be "
+                                "seen, so maybe in another network namespace",
+                                one.interface, kernel::hook_point_name(one.point)));
+        left.push_back(one);
     }
     SIEVE_TRY(state.keep_hooks(left));
     return status;
@@ -432,6 +442,7 @@ void Daemon::note(const RunningCycle& ended) {
         if (!ended.called_off) parts_.statistics.note_cycle_failed(ended.report.error(), times);
         return;
     }
+    some_are_away_ = !ended.report->away.empty();
     parts_.statistics.note_cycle(*ended.report, times);
     for (const HookReport& hook : ended.report->hooks)
         if (const std::uint32_t id = hook.program_id(); id != 0)
@@ -605,8 +616,10 @@ bool Daemon::concerns(const std::string& interface) const {
 }
 
 void Daemon::interfaces_changed(const InterfaceChange& change) {
-    if (!change.everything && std::none_of(change.names.begin(), change.names.end(),
-                                           [this](const std::string& name) { return concerns(name); }))
+    // An interface may come back with its program under whatever name.
+    if (!change.everything && !some_are_away_ &&
+        std::none_of(change.names.begin(), change.names.end(),
+                     [this](const std::string& name) { return concerns(name); }))
         return;
     schedule_.interfaces_changed(now());
     arm();

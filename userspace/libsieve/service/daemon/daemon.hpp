@@ -149,6 +149,7 @@ class Daemon {
     std::unique_ptr<StateWatch> watch_;           // null: the state directory cannot be watched
     unsigned watched_state_ = 0;                  // of StateDirectory::taken()
     std::vector<ManagedHook> in_force_;           // after the last cycle, where it did not fail
+    bool some_are_away_ = false;                  // of the programs that it noted (AwayProgram)
     std::map<std::string, std::string> accepted_; // lists that people accepted, whose sets are asked
     UniqueFd cancel_;                             // readable: the cycle at work is called off
     EventSource timer_;

@@ -187,9 +187,14 @@ void Schedule::done(const CycleOptions& cycle, const CycleReport& report, Time n
         report.unwritten || std::any_of(report.hooks.begin(), report.hooks.end(),
                                         [](const HookReport& hook) { return !hook.trouble().empty(); });
     if (failed)
-        back_off_comparing(now);
+        back_off_comparing(failures_, now);
     else
         failures_ = 0;
+    // That may last for weeks, and keeps nothing else from being tried again soon.
+    if (std::ranges::any_of(report.away, &AwayProgram::left))
+        back_off_comparing(looks_, now);
+    else
+        looks_ = 0;
 }
 
 void Schedule::failed(const CycleOptions& cycle, Time now) {
@@ -198,7 +203,7 @@ void Schedule::failed(const CycleOptions& cycle, Time now) {
             found->second.phase = Phase::waits;
             back_off(found->second, now);
         }
-    if (cycle.sets.empty()) back_off_comparing(now);
+    if (cycle.sets.empty()) back_off_comparing(failures_, now);
 }
 
 void Schedule::called_off(const CycleOptions& cycle, Time now) {
@@ -229,9 +234,9 @@ void Schedule::back_off(Entry& entry, Time now, std::optional<std::chrono::secon
     entry.timer = now + backoff_delay(entry.failures, chance_(), retry_after, limits);
 }
 
-void Schedule::back_off_comparing(Time now) {
-    failures_++;
-    const Time retry = now + backoff_delay(failures_, chance_(), {}, backoff_);
+void Schedule::back_off_comparing(unsigned& failures, Time now) {
+    failures++;
+    const Time retry = now + backoff_delay(failures, chance_(), {}, backoff_);
     compare_ = compare_ ? std::min(*compare_, retry) : retry;
 }
 

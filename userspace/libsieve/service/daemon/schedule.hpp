@@ -128,7 +128,7 @@ class Schedule {
 
     void schedule(Entry& entry, Time now);
     void back_off(Entry& entry, Time now, std::optional<std::chrono::seconds> retry_after = {});
-    void back_off_comparing(Time now);
+    void back_off_comparing(unsigned& failures, Time now);
 
     Chance chance_;
     BackoffLimits backoff_;
@@ -136,6 +136,7 @@ class Schedule {
     std::optional<Time> compare_; // at once, or after a failure
     Settling interfaces_;
     unsigned failures_ = 0; // of comparing, in a row
+    unsigned looks_ = 0;    // in a row, that found a program away which is to be unloaded
 };
 
 } // namespace sieve::service

@@ -748,13 +748,14 @@ class Cycle {
                 continue;
             if (!kernel_.has_program(before.program_id).value_or(true)) continue;
             now_managed_.push_back(before);
-            away_.push_back(before.program_id);
+            const bool is_named = entry_for(configuration_, before.interface, before.point) != nullptr;
+            report_.away.push_back({.noted = before, .left = !is_named});
         }
     }
 
     // Whether each hook of the set has its filter, and under its name.
     [[nodiscard]] bool is_its_own(const std::string& set) const {
-        return away_.empty() && is_planned(set) &&
+        return report_.away.empty() && is_planned(set) &&
                std::ranges::none_of(report_.hooks, [&](const HookReport& hook) {
                    return is_about(hook.plan, {set}) &&
                           (hook.error || hook.plan.held.contains(set) || hook.plan.waits(set));
@@ -916,7 +917,6 @@ class Cycle {
     bool knows_managed_ = true;
     std::vector<ManagedHook> now_managed_;
     std::set<std::uint32_t> unloaded_; // programs
-    std::vector<std::uint32_t> away_;  // programs that may run where this cycle changes nothing
     std::map<std::string, SetRecord> staged_;
     std::set<std::string> live_;    // sets whose image was brought into force
     std::set<std::size_t> reduced_; // hooks of the plan of change_at_once() that do without what others want

@@ -147,11 +147,19 @@ struct HookReport {
     [[nodiscard]] std::uint32_t program_id() const { return carried_out ? done.program_id : plan.program_id; }
 };
 
+// A program of the service that is loaded, and at no interface that can be seen: its own may be in another
+// network namespace. It goes on being noted.
+struct AwayProgram {
+    ManagedHook noted{};
+    bool left = false; // the configuration does not name its hook any more, so it is to be unloaded
+};
+
 struct CycleReport {
     std::vector<SetReport> sets{};
     std::vector<HookReport> hooks{};
     std::vector<std::string> missing{}; // interfaces
-    bool changed = false;               // something of what is in force
+    std::vector<AwayProgram> away{};
+    bool changed = false; // something of what is in force
     // The first thing that the state directory did not take. The others were remarked on.
     std::optional<Error> unwritten{};
 };
