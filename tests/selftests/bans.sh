@@ -381,13 +381,17 @@ beside_lists() {
     unban -q "$A"
     judged pass "$A"
     judged drop "$C" "$OF_RANGE"
-    # A list that cannot be had stays, also when the daemon dies, and bans go on.
+    # A list that cannot be had stays, also when the daemon dies, and the file and bans go on.
     rm "$LISTS/web"
-    echo '# a list' >>"$LISTS/file"
-    says 'set banned: http://127.0.0.1:8080/web: .*404.*; the list with 2 entries stays'
+    echo 203.0.113.78 >>"$LISTS/file"
+    says 'set banned: http://127.0.0.1:8080/web: .*404.*; a list with 3 entries is in force: what its other'
+    judged drop "$C" "$OF_RANGE" 203.0.113.78
     stop KILL 137
     start
     ban -q "$B"
+    judged drop "$B" "$C" "$OF_RANGE" 203.0.113.77 203.0.113.78
+    echo 203.0.113.77 >"$LISTS/file"
+    await judges pass 203.0.113.78
     judged drop "$B" "$C" "$OF_RANGE" 203.0.113.77
     unban -q "$B"
     judged pass "$A" "$B"

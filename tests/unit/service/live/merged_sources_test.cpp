@@ -476,6 +476,18 @@ TEST_F(FailingSourceTest, WhatOneSaidLastStays) {
     EXPECT_EQ(contents().size(), 1U);
 }
 
+// The list is that of the new sources all the same.
+TEST_F(FailingSourceTest, TheRecordNamesOneThatFails) {
+    printed = "192.0.2.5\n";
+    { const auto updater = open_in_force(); }
+    merged.sources[1] = FileSpec{files.feed("other.txt", {"192.0.2.2"})};
+    printed.reset();
+    const auto updater = open_again();
+    expect_in_force({"192.0.2.2", "192.0.2.5"}, "another file");
+    EXPECT_FALSE(updater->state().in_step);
+    EXPECT_FALSE(identities_of(state.named("block")->sources).contains(path));
+}
+
 // What a guard refuses is not what it said last.
 TEST_F(FailingSourceTest, AListThatWasRefusedIsNotKept) {
     printed = "192.0.2.5\n";

@@ -850,7 +850,7 @@ class Updater final : public LiveUpdater {
     }
     // Whoever waits for the list of the new sources hears of it.
     void note_sources() {
-        if (!is_in_step() || !live_->is_of_new_sources()) return;
+        if (awaits_filter() || !delay_error_.empty() || !live_->is_of_new_sources()) return;
         const auto lock = alone();
         if (live_->note_sources()) tell({.what = LiveEvent::What::of_new_sources});
     }
