@@ -1734,6 +1734,29 @@ TEST_F(MovedBans, ASetThatGoesDoesNotAwaitAFileThatIsGone) {
     EXPECT_EQ(names_in_force(), std::vector<std::string>{"b"});
 }
 
+// The record of a set that changes in place names a source that it does without, since that has never
+// answered.
+TEST_F(MovedBans, ASetThatGoesAwaitsASourceThatALiveSetDoesWithout) {
+    const CommandSpec one{.arguments = {"one"}};
+    const std::string source = origin_identity(CommandOrigin{one.arguments});
+    SetRecord record = *state.named("a");
+    record.sources = {{.source = source, .digest = record.list_digest}};
+    ASSERT_TRUE(state.commit("a", record));
+    configuration.sets[0].sources = {BanSpec{}, one, FileSpec{files.path("b.txt")}};
+    record = *state.named("b");
+    record.beside = record.sources;
+    record.sources.push_back({.source = source_name(BanSpec{})});
+    record.sources.push_back({.source = source});
+    record.beside.push_back({.source = source});
+    ASSERT_TRUE(state.commit("b", record));
+    done(remembering);
+    EXPECT_EQ(names_in_force(), (std::vector<std::string>{"a", "b"}));
+    record.beside.back().digest = record.list_digest; // it has answered
+    ASSERT_TRUE(state.commit("b", record));
+    done(remembering);
+    EXPECT_EQ(names_in_force(), std::vector<std::string>{"b"});
+}
+
 // Ids begin anew at each boot.
 TEST_F(CycleTest, AProgramOfAnotherBootIsNotTakenForOurs) {
     done();

@@ -82,18 +82,23 @@ replaced_by(const SetConfiguration& set, const std::map<std::string, std::set<st
 
 // Whether what a source said is on this set's list, or will be by this cycle.
 std::function<bool(const std::string& source)> answered(const SetSurvey& survey) {
-    const bool is_live = live::is_live(*survey.set); // no digest of its sources is known
+    const bool is_live = live::is_live(*survey.set);
+    std::set<std::string> silent;
     const bool is_read = survey.asked && survey.examined && !survey.error;
     std::vector<SourceProvenance> sources;
     if (survey.changed())
         sources = survey.examined->read->known.sources;
     else if (survey.before())
         sources = survey.before()->sources;
+    // Of a live set's sources, only those beside the stream have a digest.
+    if (is_live && survey.before())
+        for (const SourceProvenance& one : survey.before()->beside)
+            if (one.digest.empty()) silent.insert(one.source);
     const SourceIdentities now = source_identities(survey.set->sources);
     return [=](const std::string& source) {
         const auto found = std::ranges::find(sources, source, &SourceProvenance::source);
         if (found == sources.end()) return is_read || (is_live && now.needs_no_answer(source));
-        return is_live || !found->digest.empty();
+        return is_live ? !silent.contains(source) : !found->digest.empty();
     };
 }
 
