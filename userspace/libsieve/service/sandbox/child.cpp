@@ -43,10 +43,7 @@ constexpr std::size_t longest_words = 200;
 
 tl::unexpected<Error> cannot_start(std::string_view what, int error) {
     return failure(error == ENOMEM ? ErrorKind::out_of_memory : ErrorKind::kernel_refused,
-                   fmt::format("no child process: {}: {}{}", what, errno_text(error),
-                               error == EMFILE
-                                   ? "; each list takes two of the descriptors that `ulimit -n` allows"
-                                   : ""));
+                   fmt::format("no child process: {}: {}", what, errno_text(error)));
 }
 
 struct Pipe {
