@@ -312,6 +312,29 @@ TEST_F(MergedSourcesTest, AnEmptyListIsRefusedUnlessTheSetMayBeEmpty) {
     EXPECT_TRUE(updater->state().in_step);
 }
 
+// Which may answer between the person and the list.
+TEST_F(MergedSourcesTest, WhatAnApiSaysLeavesTheAcceptanceOfAListAlone) {
+    merged.sources = stream_set().sources;
+    merged.sources.emplace_back(FileSpec{path});
+    write_list({"192.0.2.1"});
+    answer = Decisions{.added = {entry("192.0.2.3", entry_id(1, 1), now + 1h)}, .origins = {"CAPI"}};
+    const auto updater = open_in_force();
+    list({"# nothing"}, *updater);
+    auto refused = read_refusal(state.path(), "block");
+    ASSERT_TRUE(refused);
+    refused->accepted = true;
+    ASSERT_TRUE(write_refusal(state.path(), "block", *refused));
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    answer = Decisions{.added = {entry("192.0.2.4", entry_id(2, 1), now + 1h)}, .origins = {"CAPI"}};
+    now += 10s;
+    settle(*updater);
+    EXPECT_TRUE(in_force_has("192.0.2.4"));
+    now += 1min;
+    settle(*updater);
+    EXPECT_FALSE(in_force_has("192.0.2.1"));
+    EXPECT_FALSE(read_refusal(state.path(), "block"));
+}
+
 // Nothing that is in force is of a set that comes to a table that runs already.
 TEST_F(MergedSourcesTest, ANewSetIsInForceBeforeAllItsSourcesHaveAnswered) {
     put_in_force_table("other");
@@ -473,6 +496,8 @@ TEST_F(FailingSourceTest, WhatOneSaidLastStays) {
     prints("192.0.2.6\n192.0.2.7\n", *updater);
     expect_in_force({"192.0.2.3", "192.0.2.6", "192.0.2.7"}, "it answers");
     EXPECT_TRUE(updater->state().in_step);
+    EXPECT_EQ(contents().size(), 2U) << "what the record had stays until the next visit";
+    list({"192.0.2.8"}, *updater);
     EXPECT_EQ(contents().size(), 1U);
 }
 

@@ -1179,6 +1179,29 @@ TEST_F(MovedSetTest, KeepsTheDefaultThatMovesWithIt) {
     EXPECT_EQ(kernel.at_tc[kernel::HookPoint::ingress].table.default_action, SIEVE_ACTION_DROP);
 }
 
+// Without what passes, it would drop everybody.
+TEST_F(MovedSetTest, KeepsWhatPassesAsLongAsTheDefault) {
+    configuration.sets[1].action = control::WantedAction{SIEVE_ACTION_PASS};
+    configuration.interfaces[0].default_action = SIEVE_ACTION_DROP;
+    configuration.sets[0].action = control::WantedAction{SIEVE_ACTION_DROP};
+    done();
+    add_set("friends", {"192.0.2.8"});
+    configuration.sets.back().action = control::WantedAction{SIEVE_ACTION_PASS};
+    std::filesystem::remove(files.path("friends.txt"));
+    configure({"a"}, {"b", "friends"});
+    configuration.interfaces[1].default_action = SIEVE_ACTION_DROP;
+    for (int i = 0; i < 2; i++) {
+        ASSERT_TRUE(run(as_daemon));
+        EXPECT_EQ(at_ingress(), Names{"b"});
+        EXPECT_EQ(names_in_force(), (Names{"a", "b"}));
+        EXPECT_EQ(kernel.running.table.default_action, SIEVE_ACTION_DROP);
+    }
+    files.feed("friends.txt", {"192.0.2.8"});
+    done(as_daemon);
+    EXPECT_EQ(names_in_force(), Names{"a"});
+    EXPECT_EQ(kernel.running.table.default_action, SIEVE_ACTION_PASS);
+}
+
 // What is taken back at one hook must not be missing at the other then.
 TEST_F(MovedSetTest, StaysWhereItWasDuringAProbation) {
     const CycleOptions on_probation{.confirm_within = std::chrono::seconds(60)};
@@ -1586,11 +1609,67 @@ TEST_F(MovedSourceTest, StaysUntilTheOtherSetHasReadIt) {
     EXPECT_EQ(in_force_entries("a"), 2U);
 }
 
-TEST_F(MovedSourceTest, NeedsNoSecondLookWhereBothAreReadAtOnce) {
+// What has been read may still be refused, or wait.
+TEST_F(MovedSourceTest, StaysUntilTheOtherSetHasItInForce) {
     move_one();
-    EXPECT_FALSE(refresh({"a", "b"}).sets.at(0).error);
-    EXPECT_EQ(in_force_entries("a"), 1U);
+    EXPECT_TRUE(refresh({"a", "b"}).sets.at(0).error);
+    EXPECT_EQ(in_force_entries("a"), 2U);
     EXPECT_EQ(in_force_entries("b"), 3U);
+    EXPECT_FALSE(refresh({"a"}).sets.at(0).error);
+    EXPECT_EQ(in_force_entries("a"), 1U);
+}
+
+TEST_F(MovedSourceTest, StaysAsLongAsTheOtherSetWaits) {
+    sources(0).pop_back();
+    add_set("c", {"192.0.2.21"});
+    configuration.sets.back().sources.emplace_back(one);
+    add_set("friends", {"192.0.2.8"});
+    std::filesystem::remove(files.path("friends.txt"));
+    configuration.sets.back().action = control::WantedAction{SIEVE_ACTION_PASS};
+    configuration.interfaces[0].sets = {"friends", "c", "a", "b"};
+    for (int i = 0; i < 2; i++) {
+        refresh({"c"});
+        refresh({"a"});
+        EXPECT_EQ(in_force_entries("a"), 2U);
+    }
+    files.feed("friends.txt", {"192.0.2.8"});
+    refresh({"friends"});
+    refresh({"a"});
+    EXPECT_EQ(in_force_entries("a"), 1U);
+    EXPECT_EQ(in_force_entries("c"), 2U);
+}
+
+// The interface is the same, and its hooks are not.
+TEST_F(MovedSourceTest, StaysUntilTheOtherSetHasItAtItsHook) {
+    configuration.interfaces[0].sets = {"a"};
+    configuration.interfaces.push_back({.name = "eth0", .hook = kernel::HookPoint::ingress, .sets = {"b"}});
+    done();
+    move_one();
+    EXPECT_TRUE(refresh({"a"}).sets.at(0).error);
+    EXPECT_EQ(in_force_entries("a"), 2U);
+    refresh({"b"});
+    EXPECT_FALSE(refresh({"a"}).sets.at(0).error);
+    EXPECT_EQ(in_force_entries("a"), 1U);
+}
+
+TEST_F(MovedSourceTest, IsGivenUpAtOnceWhereAllChangeOrNothing) {
+    sources(1).emplace_back(two);
+    done();
+    std::swap(sources(0).back(), sources(1).back());
+    done();
+    EXPECT_EQ(in_force_entries("a"), 2U);
+    EXPECT_EQ(in_force_entries("b"), 3U);
+}
+
+TEST_F(MovedSourceTest, OfAFileThatIsMissingKeepsTheList) {
+    const FileSpec file{files.feed("c.txt", {"192.0.2.5", "192.0.2.6"})};
+    sources(0).emplace_back(file);
+    done();
+    sources(0).pop_back();
+    sources(1).emplace_back(file);
+    std::filesystem::remove(file.path);
+    EXPECT_TRUE(refresh({"a"}).sets.at(0).error);
+    EXPECT_EQ(in_force_entries("a"), 4U);
 }
 
 TEST_F(MovedSourceTest, OfAFileStaysToo) {

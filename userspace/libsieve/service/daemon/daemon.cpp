@@ -304,7 +304,7 @@ void Daemon::refreshed(Refreshes::Done done) {
             std::optional<Error>& behind = behind_[survey.set->name];
             if (done.refresh.files_only && !survey.behind)
                 survey.behind = behind; // nobody asked whether it is over
-            else
+            else if (!survey.examined || !survey.examined->waits_to_give_up)
                 behind = survey.behind;
             surveyed_[survey.set->name] = std::make_shared<SetSurvey>(std::move(survey));
         }

@@ -138,8 +138,9 @@ class LiveSet {
     void set_protection(Protection protection) { options_.protection = std::move(protection); }
     // From here on, guard most-growth has this limit.
     void let_grow(double most_growth) { options_.set.guards.most_growth = most_growth; }
-    // The sources of a part say what is on the list.
+    // The sources of a part say what is on the list; or a list of theirs was refused, before it came here.
     void nothing_is_refused(Part part);
+    void note_refused(Part part) { said_.refuse(part); }
     // Whether all configured sources have said their lists, and the record still names others.
     [[nodiscard]] bool is_of_new_sources();
     // Corrects the record. False: it cannot be written now.

@@ -671,8 +671,10 @@ class Updater final : public LiveUpdater {
         SetConfiguration lists = set_;
         lists.sources = sources_of_lists(set_);
         const auto refusal = unless_accepted(empty_list(lists), set_, TimedList(), before, state_directory_);
-        if (refusal) tell_refusal(set_, *refusal);
-        return refusal.has_value();
+        if (!refusal) return false;
+        live_->note_refused(Part::lists);
+        tell_refusal(set_, *refusal);
+        return true;
     }
     bool took_ranges(const Result<RangeSet::Change>& done) {
         if (!done) {

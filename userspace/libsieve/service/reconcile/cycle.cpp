@@ -125,30 +125,60 @@ std::set<std::string> given_up(const SetConfiguration& set, const Configuration&
     return sources;
 }
 
-// Those of them that another set of the same interface is to have, and has not read yet.
-MovedOrigins moved_from(const SetConfiguration& set, const std::set<std::string>& sources,
-                        const Configuration& configuration, const StateDirectory& state,
-                        const std::vector<SetSurvey>& surveys) {
-    MovedOrigins moved;
-    const auto meets = [&](const SetConfiguration& other) {
-        return other.name != set.name &&
-               std::ranges::any_of(configuration.interfaces, [&](const InterfaceConfiguration& entry) {
-                   return std::ranges::count(entry.sets, set.name) != 0 &&
-                          std::ranges::count(entry.sets, other.name) != 0;
-               });
+// Where two sets are for one interface, at whichever hooks.
+enum class Beside : std::uint8_t { nowhere, in_force, not_in_force };
+
+// How the list of the other set's record stands there.
+Beside list_beside(control::Kernel& kernel, const Configuration& configuration, const Pauses& pauses,
+                   const std::string& set, const SetConfiguration& other,
+                   const std::optional<SetRecord>& record) {
+    const auto is_in_force = [&](const kernel::Interface& interface, kernel::HookPoint point) {
+        const auto hook = kernel.read_hook(interface, point);
+        if (!hook || !hook->ours || !hook->speaks_our_version()) return false;
+        const kernel::TableInForce table = kernel.read_table(*hook);
+        const kernel::SetInForce* const found = table.find(other.name);
+        if (found == nullptr || !record) return false;
+        const auto filter = kernel.read_filter(found->map_id);
+        return live::is_live(other) || (filter && identity_text(filter->file) == record->identity);
     };
-    for (std::size_t i = 0; i < surveys.size(); i++) {
-        const SetConfiguration& other = configuration.sets[i];
-        if (!meets(other)) continue;
+    Beside beside = Beside::nowhere;
+    for (const kernel::Interface& interface : kernel.interfaces()) {
+        if (pauses.has(interface.name)) continue;
+        bool has_set = false;
+        std::vector<kernel::HookPoint> points;
+        for (const kernel::HookPoint point : kernel::all_hook_points) {
+            const InterfaceConfiguration* entry = entry_for(configuration, interface.name, point);
+            if (entry == nullptr) continue;
+            has_set = has_set || std::ranges::count(entry->sets, set) != 0;
+            if (std::ranges::count(entry->sets, other.name) != 0) points.push_back(point);
+        }
+        if (!has_set || points.empty()) continue;
+        if (!std::ranges::all_of(points, [&](auto point) { return is_in_force(interface, point); }))
+            return Beside::not_in_force;
+        beside = Beside::in_force;
+    }
+    return beside;
+}
+
+// Those of them that another set of the same interface is to have, and has not in force yet.
+MovedOrigins moved_from(control::Kernel& kernel, const SetConfiguration& set,
+                        const Configuration& configuration, const StateDirectory& state) {
+    MovedOrigins moved;
+    const std::set<std::string> sources = given_up(set, configuration, state);
+    if (sources.empty()) return moved;
+    const Pauses pauses = state.pauses().value_or(Pauses());
+    for (const SetConfiguration& other : configuration.sets) {
+        if (other.name == set.name) continue;
         const SourceIdentities others = source_identities(other.sources);
         std::set<std::string> shared = sources;
         std::erase_if(shared, [&](const std::string& one) { return !others.known.contains(one); });
         if (shared.empty()) continue;
-        SetSurvey before{.set = &other, .asked = false};
-        if (surveys[i].set == nullptr) before.examined = remembered(other, state, {});
-        const auto has_answered = answered(surveys[i].set != nullptr ? surveys[i] : before);
+        const SetSurvey now{.set = &other, .asked = false, .examined = remembered(other, state, {})};
+        const Beside beside = list_beside(kernel, configuration, pauses, set.name, other, now.before());
+        if (beside == Beside::nowhere) continue;
+        const auto has_answered = answered(now);
         for (const std::string& one : shared)
-            if (!has_answered(one)) moved.emplace(one, other.name);
+            if (beside == Beside::not_in_force || !has_answered(one)) moved.emplace(one, other.name);
     }
     return moved;
 }
@@ -966,8 +996,9 @@ std::vector<SetSurvey> survey(control::Kernel* kernel, const Configuration& conf
     const auto survey_those = [&](const SetsTogether& together, const auto& concerned) {
         Remarks remarks(surveys.size());
         const std::set<std::string> asked = together.completed(options.sets);
-        const auto survey_set = [&](std::size_t i, const MovedOrigins& moved) {
+        for_each_at_once(surveys.size(), [&](std::size_t i) {
             const SetConfiguration& set = configuration.sets[i];
+            if (!concerned(set.name)) return;
             SetSurvey& survey = surveys[i];
             const bool is_first_look = survey.set == nullptr;
             if (const auto ready = options.surveyed.find(set.name);
@@ -981,6 +1012,9 @@ std::vector<SetSurvey> survey(control::Kernel* kernel, const Configuration& conf
                 const auto in_force = [&] {
                     return kernel == nullptr || live::something_is_in_force(*kernel, configuration, set.name);
                 };
+                // Without a kernel, all sets change at once, or none.
+                MovedOrigins moved;
+                if (kernel != nullptr && survey.asked) moved = moved_from(*kernel, set, configuration, state);
                 examine_set(survey, state, sandbox, remarks.observer(i), in_force, moved, options.files_only);
             }
             survey.replaces = replaced_by(set, left);
@@ -991,26 +1025,7 @@ std::vector<SetSurvey> survey(control::Kernel* kernel, const Configuration& conf
                         survey.replaces.emplace(name, std::set<std::string>());
             survey.goes_by_record = set.sources.empty() && has_whole_list(survey, state);
             survey.action = action_digest(configuration, set);
-        };
-        // A set that gives sources up comes after those that may get them.
-        std::vector<std::size_t> first;
-        std::map<std::size_t, std::set<std::string>> giving;
-        for (std::size_t i = 0; i < surveys.size(); i++) {
-            const SetConfiguration& set = configuration.sets[i];
-            if (!concerned(set.name)) continue;
-            std::set<std::string> sources;
-            if (is_asked(options, asked, set) && !options.surveyed.contains(set.name))
-                sources = given_up(set, configuration, state);
-            if (sources.empty())
-                first.push_back(i);
-            else
-                giving.emplace(i, std::move(sources));
-        }
-        for_each_at_once(first.size(), [&](std::size_t n) { survey_set(first[n], {}); });
-        std::vector<std::pair<std::size_t, MovedOrigins>> last;
-        for (const auto& [i, sources] : giving)
-            last.emplace_back(i, moved_from(configuration.sets[i], sources, configuration, state, surveys));
-        for_each_at_once(last.size(), [&](std::size_t n) { survey_set(last[n].first, last[n].second); });
+        });
         remarks.tell(observer);
     };
     SetsTogether together = SetsTogether::of(configuration);

@@ -165,13 +165,16 @@ class HookPlanner {
     }
 
   private:
-    // Of other hooks of the interface that the configuration names: what is to be in force there, and what
-    // is; null: nothing, as far as is known.
+    // Of other hooks of the interface that the configuration names, for packets of the same direction: what
+    // is to be in force there, and what is; null: nothing, as far as is known.
     template <class Asks>
     [[nodiscard]] bool any_elsewhere(const kernel::Interface& interface, const Asks& asks) const {
         return std::ranges::any_of(kernel::all_hook_points, [&](kernel::HookPoint point) {
             const InterfaceConfiguration* entry = entry_for(configuration_, interface.name, point);
             if (entry == nullptr || point == plan_.point) return false;
+            if (entry->is_pattern() && interface.name == loopback) return false;
+            if ((point == kernel::HookPoint::egress) != (plan_.point == kernel::HookPoint::egress))
+                return false;
             const auto hook = kernel_.read_hook(interface, point);
             if (!hook || !hook->ours || !hook->speaks_our_version()) return asks(*entry, nullptr);
             const kernel::TableInForce now = kernel_.read_table(*hook);
@@ -370,7 +373,7 @@ class HookPlanner {
                          .action_before = control::action_of(set),
                          .verified_before = set.exact_id != 0};
             auto place = place_of(set.name);
-            if (!place && is_awaited_elsewhere(interface, set.name)) {
+            if (!place && (plan_.default_moves || is_awaited_elsewhere(interface, set.name))) {
                 plan.moves = true;
                 place = place_in(now, set.name);
             }

@@ -154,17 +154,17 @@ std::optional<GatherFailure> add_moved(const SetConfiguration& set, const SetRec
                                        std::vector<Origin>& origins) {
     std::optional<GatherFailure> behind;
     for (const auto& [identity, holder] : moved) {
-        std::error_code none;
+        const auto source = std::ranges::find(record.sources, identity, &SourceProvenance::source);
         if (kept_content(set.name, record.identity, record.sources, state, identity))
             origins.emplace_back(MovedOrigin{identity});
-        else if (std::filesystem::is_regular_file(identity, none))
+        else if (source != record.sources.end() && source->stamp != FileStamp{})
             origins.emplace_back(FileOrigin{identity});
         else
             continue;
-        behind = Error{
-            ErrorKind::bad_input,
-            fmt::format("set {}: {} stays on its list until set {} has read it", set.name, identity, holder),
-            {.set = set.name}};
+        behind = Error{ErrorKind::bad_input,
+                       fmt::format("set {}: {} stays on its list until set {} has it in force", set.name,
+                                   identity, holder),
+                       {.set = set.name}};
     }
     return behind;
 }
@@ -192,6 +192,12 @@ tl::expected<Examined, GatherFailure> examine(const SetConfiguration& set, const
         return tl::unexpected(std::move(origins.error()));
     }
     if (examined.before) examined.behind = add_moved(set, *examined.before, moved, state, *origins);
+    examined.waits_to_give_up = examined.behind.has_value();
+    const auto note_behind = [&](std::optional<GatherFailure>& behind) {
+        if (!behind) return;
+        examined.behind = std::move(behind);
+        examined.waits_to_give_up = false;
+    };
     if (origins->empty()) { // such as a folder without a file
         Feed none(set.feed.fields);
         std::string digest = digest_of_list(none);
@@ -232,13 +238,13 @@ tl::expected<Examined, GatherFailure> examine(const SetConfiguration& set, const
     if (auto* unchanged = std::get_if<UnchangedList>(&done)) {
         examined.provenance_changed = !same_sources(examined.before->sources, unchanged->known.sources);
         examined.before->sources = std::move(unchanged->known.sources);
-        if (unchanged->visit.behind) examined.behind = std::move(unchanged->visit.behind);
+        note_behind(unchanged->visit.behind);
         keep_contents(set.name, examined.before->identity, unchanged->visit, examined.before->sources, state);
         examined.before->exceptions = exceptions_identity(set.feed.except);
         return examined;
     }
     examined.read = std::move(std::get<ReadList>(done));
-    if (examined.read->visit.behind) examined.behind = std::move(examined.read->visit.behind);
+    note_behind(examined.read->visit.behind);
     for (const std::string& remark : examined.read->remarks) observer.remark(remark);
     SIEVE_TRY(leave_out(set, protection, examined, observer));
     check(set, examined, state, protection, observer);

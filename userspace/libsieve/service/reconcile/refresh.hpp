@@ -31,6 +31,7 @@ struct Examined {
     bool accepted = false; // a person accepted the new list, which a guard had refused
     // A server or a command failed, and what it said last is on the list.
     std::optional<GatherFailure> behind{};
+    bool waits_to_give_up = false;       // `behind` says only that a moved source is still on the list
     bool provenance_changed = false;     // of a list that has not changed: a file has another time
     bool of_other_sources = false;       // the last good list is, since the configuration was changed
     std::vector<std::string> left_out{}; // of the new list (SetRecord)
@@ -41,8 +42,8 @@ struct Examined {
     [[nodiscard]] std::uint64_t entries() const;
 };
 
-// Origins of a set's last good list that the configuration has moved to another set, which has not read them
-// yet: the names of these sets, by identity.
+// Origins of a set's last good list that the configuration has moved to another set, which has not got
+// them in force yet: the names of these sets, by identity.
 using MovedOrigins = std::map<std::string, std::string>;
 
 // Asks the set's sources, reads its list if anything has changed, and asks the guards. Changes nothing.

@@ -721,7 +721,8 @@ Status StateDirectory::keep_source(const std::string& set, const std::string& id
 void StateDirectory::forget_sources_but(const std::string& set, const std::string& identity,
                                         std::set<std::string> digests) const {
     if (const std::optional<SetRecord> record = named(set))
-        for (const SourceProvenance& source : record->sources) digests.insert(source.digest);
+        for (const auto* sources : {&record->sources, &record->beside})
+            for (const SourceProvenance& source : *sources) digests.insert(source.digest);
     std::set<std::string> kept;
     for (const std::string& digest : digests) kept.insert(source_path(set, identity, digest));
     const std::string all = source_path(set, identity, {});
