@@ -169,7 +169,8 @@ beside_bans() {
     unserve
 }
 
-# A source that another set is to have stays on its list until that set has it in force, here behind a server that hangs.
+# A source that another set is to have stays on its list until that set has it in force, here behind a server that
+# hangs.
 moved() {
     serve
     configure_urls "$IN_IF"
@@ -180,7 +181,7 @@ moved() {
     await has_sets '["one","two","three","four","five"]'
     touch "$LISTS/two.hangs"
     sed -i -e "/set.one/{n;s|$url||}" -e "/set.two/{n;s|\[|[$url|}" "$CONFIG"
-    says_anew 'set one: http://127.0.0.1:8080/moved stays on its list until set two has it in force' kill -s HUP "$daemon"
+    says_anew 'set one: http://127.0.0.1:8080/moved stays on its list until set two has it' kill -s HUP "$daemon"
     verdict_of drop 0 1 50
     rm "$LISTS/two.hangs"
     says_anew 'set two: a new list with 2 entries' kill -s HUP "$daemon"

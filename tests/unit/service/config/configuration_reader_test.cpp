@@ -601,6 +601,10 @@ TEST(Configuration, AnInterfacesOwnEntryComesBeforePatterns) {
     EXPECT_EQ(entry_for(configuration, "eth0", kernel::HookPoint::xdp), &configuration.interfaces[2]);
     EXPECT_EQ(entry_for(configuration, "eth1", kernel::HookPoint::xdp), &configuration.interfaces[0]);
     EXPECT_EQ(entry_for(configuration, "wlan0", kernel::HookPoint::xdp), nullptr);
+    Configuration all = configuration;
+    all.interfaces[0].name = "*";
+    EXPECT_NE(entry_for(all, "wlan0", kernel::HookPoint::xdp), nullptr);
+    EXPECT_EQ(entry_for(all, "lo", kernel::HookPoint::xdp), nullptr);
     EXPECT_EQ(entry_for(configuration, "eth0", kernel::HookPoint::egress), nullptr);
 }
 

@@ -28,8 +28,6 @@ namespace sieve::service {
 
 namespace {
 
-constexpr std::string_view loopback = "lo";
-
 // What sets without an action go by: the configured default, which may have to wait for a list. One that is
 // held back would make friends of foes.
 sieve_action default_of_sets(const HookPlan& plan) {
@@ -172,7 +170,6 @@ class HookPlanner {
         return std::ranges::any_of(kernel::all_hook_points, [&](kernel::HookPoint point) {
             const InterfaceConfiguration* entry = entry_for(configuration_, interface.name, point);
             if (entry == nullptr || point == plan_.point) return false;
-            if (entry->is_pattern() && interface.name == loopback) return false;
             if ((point == kernel::HookPoint::egress) != (plan_.point == kernel::HookPoint::egress))
                 return false;
             const auto hook = kernel_.read_hook(interface, point);
@@ -678,7 +675,7 @@ ReconcilePlan make_plan(control::Kernel& kernel, const Configuration& configurat
     for (const kernel::Interface& interface : interfaces)
         for (const kernel::HookPoint point : kernel::all_hook_points) {
             const InterfaceConfiguration* entry = entry_for(configuration, interface.name, point);
-            if (entry == nullptr || (entry->is_pattern() && interface.name == loopback)) continue;
+            if (entry == nullptr) continue;
             if (pauses.has(interface.name)) {
                 plan.hooks.push_back(plan_paused(kernel, interface, point));
                 continue;

@@ -4,6 +4,7 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "libsieve/control/spec/set_action.hpp"
 #include "libsieve/feeds/text/entry.hpp"
@@ -19,13 +20,15 @@ const SetConfiguration* Configuration::find_set(std::string_view name) const {
     return found == sets.end() ? nullptr : &*found;
 }
 
+constexpr std::string_view loopback = "lo";
+
 const InterfaceConfiguration* entry_for(const Configuration& configuration, const std::string& interface,
                                         kernel::HookPoint hook) {
     const InterfaceConfiguration* found = nullptr;
     for (const InterfaceConfiguration& entry : configuration.interfaces) {
         if (entry.hook != hook) continue;
         if (entry.name == interface) return &entry;
-        if (found == nullptr && entry.is_pattern() &&
+        if (found == nullptr && entry.is_pattern() && interface != loopback &&
             ::fnmatch(entry.name.c_str(), interface.c_str(), 0) == 0)
             found = &entry;
     }

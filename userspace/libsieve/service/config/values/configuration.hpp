@@ -88,7 +88,7 @@ struct Configuration {
 };
 
 // The entry for that hook of that interface: the one of its very name, else the first whose pattern fits;
-// nothing if there is none.
+// nothing if there is none. A pattern never means the loopback interface.
 [[nodiscard]] const InterfaceConfiguration* entry_for(const Configuration& configuration,
                                                       const std::string& interface, kernel::HookPoint hook);
 
