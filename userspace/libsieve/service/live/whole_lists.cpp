@@ -40,16 +40,6 @@ bool is_of_other_sources(const SetRecord& record, const SetConfiguration& set) {
     return std::ranges::any_of(record.sources, is_gone) || std::ranges::any_of(record.beside, is_gone);
 }
 
-bool has_said(const Sources& sources, const std::string& origin) {
-    const auto found = std::ranges::find(sources, origin, &SourceProvenance::source);
-    return found != sources.end() && !found->digest.empty();
-}
-
-bool has_first_answer(const Sources& before, const Sources& now) {
-    return std::ranges::any_of(
-        before, [&](const SourceProvenance& one) { return one.digest.empty() && has_said(now, one.source); });
-}
-
 // But for times and validators.
 bool same_contents(const Sources& a, const Sources& b) {
     return std::ranges::equal(a, b, [](const SourceProvenance& one, const SourceProvenance& other) {

@@ -696,6 +696,8 @@ class Cycle {
     }
     // What another hook has by now goes where it was.
     void let_go_what_moved() {
+        if (std::ranges::none_of(report_.hooks, [](const HookReport& one) { return one.plan.moves(); }))
+            return;
         WantedVersions wanted = wanted_versions(surveys_);
         for (const auto& [name, record] : staged_) { // it came into force, or does not now
             wanted[name].filter = WantedFilter::in_force;

@@ -106,14 +106,6 @@ std::string digest_of_what_was_read(const ReadList& read) {
     return digest_of(all);
 }
 
-// Whether a source has answered for the first time that the last good list had to do without.
-bool has_first_answer(const SetRecord& last_good, const std::vector<SourceProvenance>& now) {
-    return std::ranges::any_of(now, [&](const SourceProvenance& one) {
-        const auto found = std::ranges::find(last_good.sources, one.source, &SourceProvenance::source);
-        return !one.digest.empty() && found != last_good.sources.end() && found->digest.empty();
-    });
-}
-
 // Asks the guards about the list that was read, and whether a person has answered them.
 void check(const SetConfiguration& set, Examined& examined, const StateDirectory& state,
            const Protection& protection, const control::Observer& observer) {
@@ -123,7 +115,7 @@ void check(const SetConfiguration& set, Examined& examined, const StateDirectory
                                                ? std::optional(size_of_last_good(set, *last_good, state))
                                                : std::nullopt;
     SetConfiguration guarded = set;
-    if (last_good && has_first_answer(*last_good, read.known.sources))
+    if (last_good && has_first_answer(last_good->sources, read.known.sources))
         guarded.guards.most_growth = std::numeric_limits<double>::infinity();
     const auto ask = [&](Accepted accepted) {
         return read.list ? check_list(guarded, *read.list, before, protection, accepted)
@@ -228,9 +220,7 @@ tl::expected<Examined, GatherFailure> examine(const SetConfiguration& set, const
     if (!protection.passes_packets && !examined.of_other_sources)
         request.may_lack = [&](const std::string& origin) {
             if (!before) return in_force && !in_force();
-            return std::ranges::none_of(before->sources, [&](const SourceProvenance& one) {
-                return one.source == origin && !one.digest.empty();
-            });
+            return !has_said(before->sources, origin);
         };
     SIEVE_ASSIGN(auto done, read_in_sandbox(request));
     examined.asking =

@@ -39,4 +39,10 @@ struct SourceProvenance {
 
 [[nodiscard]] std::set<std::string> identities_of(const std::vector<SourceProvenance>& sources);
 
+// Whether something that the origin said is among these; a list may do without one that has never answered.
+[[nodiscard]] bool has_said(const std::vector<SourceProvenance>& sources, const std::string& origin);
+// Whether an origin has answered for the first time that the list before had to do without.
+[[nodiscard]] bool has_first_answer(const std::vector<SourceProvenance>& before,
+                                    const std::vector<SourceProvenance>& now);
+
 } // namespace sieve::service
